@@ -1,5 +1,6 @@
 //! What is found, in words: remedies, and what more is known of refusals.
 
+use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use api::ask::Fix;
@@ -21,9 +22,27 @@ fn list(names: &[String], unnamed: usize) -> String {
     text.join(", ")
 }
 
+/// To the last unit: with less it would not help.
 fn amounts(by: &[Amount]) -> String {
-    let texts: Vec<String> = by.iter().map(ToString::to_string).collect();
+    let text = |it: &Amount| match it.kind {
+        model::Kind::MEMORY => format!("{} {}", it.exact(), it.name),
+        _ => it.to_string(),
+    };
+    let texts: Vec<String> = by.iter().map(text).collect();
     texts.join(" and ")
+}
+
+/// By how much something is raised, if that is what is to be done.
+fn raise(remedy: &Remedy) -> BTreeMap<String, String> {
+    let by: &[Amount] = match remedy {
+        Remedy::RaiseGroupLimit { by, .. }
+        | Remedy::RaiseQueue { by, .. }
+        | Remedy::RaiseQuota { by, .. } => by,
+        _ => &[],
+    };
+    by.iter()
+        .map(|it| (it.name.to_string(), it.exact()))
+        .collect()
 }
 
 fn plural(count: usize, one: &str, many: &str) -> String {
@@ -79,6 +98,7 @@ pub(super) fn of_fix(fix: &engine::Fix, sees: &dyn Fn(&str) -> bool) -> Fix {
         words,
         targets,
         unnamed: unnamed as u64,
+        by: raise(&fix.remedy),
         only_enters: fix.only_enters,
     }
 }
