@@ -248,21 +248,25 @@ fn told(remedy: &Remedy, names: &str) -> (&'static str, String) {
             tasks,
         } => {
             let groups = plural(*to as usize, "group", "groups");
-            let with =
-                |tasks: &u32| format!(", and with {}", plural(*tasks as usize, "task", "tasks"));
-            let with: String = tasks.iter().map(with).collect();
+            let with = with_tasks(*tasks);
             (
                 "LowerGroups",
                 format!("let it start with {groups} of {name} instead of {from}{with}"),
             )
         }
-        Remedy::LowerMinimum { role, from, to } => {
+        Remedy::LowerMinimum {
+            role,
+            from,
+            to,
+            tasks,
+        } => {
             let of = role
                 .as_ref()
                 .map_or(String::new(), |role| format!(" of {role}"));
+            let with = with_tasks(*tasks);
             (
                 "LowerMinimum",
-                format!("let it start with {to}{of} instead of {from}"),
+                format!("let it start with {to}{of} instead of {from}{with}"),
             )
         }
         Remedy::MoveToQueue { queue } => ("MoveToQueue", format!("put it into queue {queue}")),
@@ -311,6 +315,13 @@ fn told(remedy: &Remedy, names: &str) -> (&'static str, String) {
             format!("let queue {queue} use node group {group}"),
         ),
     }
+}
+
+/// `, and with 3 tasks`, where it is to start with fewer of all, too.
+fn with_tasks(tasks: Option<u32>) -> String {
+    tasks.map_or(String::new(), |tasks| {
+        format!(", and with {}", plural(tasks as usize, "task", "tasks"))
+    })
 }
 
 /// `use A100, nouse T4`
