@@ -3,6 +3,8 @@
 //! An `Explanation` is read like an object and stored nowhere: its name says what is asked about, as
 //! `podgroup.train` does, and its status is made when it is read.
 
+use std::collections::BTreeMap;
+
 use serde::{Deserialize, Serialize};
 use serde_json::{Value, json};
 
@@ -187,6 +189,9 @@ pub struct Fix {
     /// How many more there are.
     #[serde(default)]
     pub unnamed: u64,
+    /// By how much of each resource a limit is raised, as exact quantities, where that is the remedy.
+    #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
+    pub by: BTreeMap<String, String>,
     /// Whether the workload is only let in by it: its pods are made and placed after that.
     #[serde(default)]
     pub only_enters: bool,

@@ -373,19 +373,22 @@ pub(crate) fn rehearsing_driver(
     serving: &Serving,
 ) -> anyhow::Result<driver::Settings> {
     let simulated = simulated_driver(0, conf)?;
+    // When a zone opens goes by the clock on the wall, as for a scheduler.
+    let engine = scheduler(conf, here())?;
     Ok(driver::Settings {
         controllers: controllers::WORKLOADS,
         controller_settings: controllers::Settings {
             scheduler_names: serving.scheduler_names.clone(),
             ..simulated.controller_settings
         },
-        engine: simulated.engine.map(|engine| driver::EngineSettings {
+        engine: simulated.engine.map(|rest| driver::EngineSettings {
+            engine,
             scheduler_names: serving.scheduler_names.clone(),
             agent_scheduler_names: serving.agent_scheduler_names.clone(),
             reach: serving.reach.clone(),
             queue_gates: serving.queue_gates,
             features: serving.features,
-            ..engine
+            ..rest
         }),
         unwatched: serving.unwatched.clone(),
         ..simulated
@@ -578,5 +581,13 @@ mod tests {
             export_line(Path::new("/it's")),
             r"export KUBECONFIG='/it'\''s'"
         );
+    }
+
+    #[test]
+    fn a_copy_of_a_cluster_goes_by_the_clock_on_the_wall() {
+        let drivers = rehearsing_driver(None, &Serving::default()).expect("the rules hold");
+        let engine = drivers.engine.expect("somebody decides").engine;
+        assert_eq!(engine.settings().local, here().local);
+        assert_ne!(engine.settings().local, engine::Settings::default().local);
     }
 }

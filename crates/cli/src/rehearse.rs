@@ -35,6 +35,8 @@ const READ: &[Kind] = &[
     Kind::DeviceClass,
     Kind::DeviceTaintRule,
     Kind::HyperNode,
+    Kind::JobFlow,
+    Kind::JobTemplate,
     Kind::Namespace,
     Kind::NativeGroup,
     Kind::Node,
@@ -125,7 +127,12 @@ pub async fn rehearse(
                 bail!("{kind} {namespace}/{name}: {unanswered}")
             }
         },
-        RehearsalQuestion::WhatIf(changes) => what_if(&mut rehearsal, changes, request.format),
+        RehearsalQuestion::WhatIf(changes) => {
+            for text in unheeded(changes) {
+                console::warn(&text);
+            }
+            what_if(&mut rehearsal, changes, request.format)
+        }
     }
 }
 
@@ -142,6 +149,26 @@ fn has_native_groups(objects: &[Value], question: &RehearsalQuestion) -> bool {
         ),
         RehearsalQuestion::Explain(_) => false,
     }
+}
+
+/// What is told of changes that nobody in the copy acts on, so that nothing follows from them there.
+fn unheeded(changes: &[(Document, Change)]) -> Vec<String> {
+    let keys = changes.iter().flat_map(|(_, change)| match change {
+        Change::Apply(key, _) => std::slice::from_ref(key),
+        Change::Delete(keys) => keys,
+        Change::Drain { .. } => &[],
+    });
+    let unheeded = keys.filter(|key| !READ.contains(&key.kind));
+    unheeded
+        .map(|key| {
+            let name = [&*key.namespace, &*key.name].map(str::to_owned).join("/");
+            let name = name.trim_start_matches('/');
+            format!(
+                "{} {name}: nobody acts on it here, so that nothing is said of what follows from it",
+                key.kind.row().name
+            )
+        })
+        .collect()
 }
 
 /// What is told of objects that nobody sees here, since they cannot be read.

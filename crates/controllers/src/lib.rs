@@ -106,6 +106,8 @@ pub const WORKLOADS: &[Controller] = &[
     deployment::CONTROLLER,
     disruption_budget::CONTROLLER,
     endpoint_slice::CONTROLLER,
+    job_flow::CONTROLLER,
+    job_template::CONTROLLER,
     podgroup::CONTROLLER,
     queue::CONTROLLER,
     replica_set::CONTROLLER,

@@ -9,6 +9,7 @@ use std::sync::Arc;
 use api::ask::{Holder, Nodes, Refusals, Report, Subject};
 use api::core::Pod;
 use api::kind::Kind;
+use api::meta::OwnerReference;
 use api::time::Time;
 use api::volcano::{Job, JobPhase, PodGroup};
 use engine::{Engine, Explanation, Remedy};
@@ -28,6 +29,8 @@ pub enum Unanswered {
     NoGroupOfJob,
     /// It has ended.
     Ended,
+    /// It is stopped until somebody resumes it.
+    Suspended,
     /// Not every kind has been listed yet, or somebody else decides.
     NotReady,
 }
@@ -42,6 +45,7 @@ impl std::fmt::Display for Unanswered {
                 "no PodGroup belongs to a job of that name: there is no such job, or its controller has not come to it yet"
             }
             Unanswered::Ended => "it has ended, and waits for nothing",
+            Unanswered::Suspended => "it is suspended, and waits for nobody but who resumes it",
             Unanswered::NotReady => "the scheduler here does not decide, or has not seen everything yet",
         })
     }
@@ -127,7 +131,7 @@ fn gang_of(mirror: &Mirror, tables: &Tables, subject: &Subject) -> Result<Key, U
             let is_its = |group: &&Arc<PodGroup>| {
                 let owner = group.metadata.controller();
                 *group.metadata.namespace == *subject.namespace
-                    && owner.is_some_and(|it| &*it.kind == "Job" && *it.name == *subject.name)
+                    && owner.is_some_and(|it| is_vcjob(it) && *it.name == *subject.name)
             };
             let group = mirror.list::<PodGroup>().find(is_its);
             let group = group.ok_or_else(|| without_group(mirror, subject))?;
@@ -155,11 +159,17 @@ fn gang_of(mirror: &Mirror, tables: &Tables, subject: &Subject) -> Result<Key, U
     }
 }
 
+/// Whether the owner is a job of Volcano's: Kubernetes' own are called the same, and have groups, too.
+fn is_vcjob(owner: &OwnerReference) -> bool {
+    Kind::find(&owner.api_version, &owner.kind) == Some(Kind::VcJob)
+}
+
 /// Why a job has no PodGroup, as far as jobs are known here: a scheduler by itself does not hear of them.
 fn without_group(mirror: &Mirror, subject: &Subject) -> Unanswered {
     let job = mirror.get::<Job>(&subject.namespace, &subject.name);
     match job.map(|job| job.status.state.phase) {
         Some(JobPhase::Completed | JobPhase::Failed | JobPhase::Terminated) => Unanswered::Ended,
+        Some(JobPhase::Aborting | JobPhase::Aborted) => Unanswered::Suspended,
         Some(_) => Unanswered::NoGroup,
         None => Unanswered::NoGroupOfJob,
     }

@@ -223,6 +223,8 @@ pub enum Remedy {
         from: u32,
         /// How many would start now.
         to: u32,
+        /// How many tasks of all roles it starts with then, where that has to be fewer, too.
+        tasks: Option<u32>,
     },
     /// Let the gang start with fewer of the groups within it.
     LowerGroups {

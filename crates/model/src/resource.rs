@@ -6,7 +6,7 @@
 
 use std::cmp::Ordering;
 use std::collections::BTreeMap;
-use std::fmt::{self, Write as _};
+use std::fmt;
 use std::sync::Arc;
 
 /// A resource kind of one table: its position in every vector.
@@ -119,10 +119,18 @@ impl Amount {
         }
     }
 
-    /// The number alone, as Kubernetes would write it.
+    /// The number alone, as Kubernetes would write it; for people, it may be rounded down.
     pub fn number(&self) -> String {
         match self.kind {
             Kind::MEMORY => bytes(self.value),
+            _ => self.exact(),
+        }
+    }
+
+    /// The number alone to the last unit, as Kubernetes reads it.
+    pub fn exact(&self) -> String {
+        match self.kind {
+            Kind::MEMORY => whole_units(self.value).unwrap_or_else(|| self.value.to_string()),
             Kind::PODS | Kind::PIECES => self.value.to_string(),
             _ => milli(self.value),
         }
@@ -147,21 +155,23 @@ fn milli(value: i64) -> String {
     }
 }
 
+/// In the largest unit of which it is a whole number.
+fn whole_units(value: i64) -> Option<String> {
+    let units = [(40, "Ti"), (30, "Gi"), (20, "Mi"), (10, "Ki")];
+    let is_whole = |(shift, _): &(u32, &str)| value != 0 && value % (1_i64 << shift) == 0;
+    let (shift, unit) = units.into_iter().find(is_whole)?;
+    Some(format!("{}{unit}", value >> shift))
+}
+
 fn bytes(value: i64) -> String {
-    let mut text = String::new();
-    for (shift, unit) in [(40, "Ti"), (30, "Gi"), (20, "Mi"), (10, "Ki")] {
-        let size = 1_i64 << shift;
-        if value != 0 && value % size == 0 {
-            let _ = write!(text, "{}{unit}", value / size);
-            return text;
-        }
+    if let Some(text) = whole_units(value) {
+        return text;
     }
     // An amount that is no whole number of kibibytes is rounded down to the largest unit that
     // leaves three digits; it is for reading, never parsed again.
     for (shift, unit) in [(30, "Gi"), (20, "Mi"), (10, "Ki")] {
         if value.saturating_abs() >= 100 << shift {
-            let _ = write!(text, "{}{unit}", value >> shift);
-            return text;
+            return format!("{}{unit}", value >> shift);
         }
     }
     value.to_string()

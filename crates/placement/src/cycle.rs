@@ -261,9 +261,14 @@ impl<'a, 't> Cycle<'a, 't> {
         }
     }
 
+    /// Whether the one gang that is asked about has all that it may get. Its tasks that request nothing
+    /// count as started before they have a node: backfill has still to find them one.
     fn has_come_to_an_end(&self) -> bool {
-        self.until
-            .is_some_and(|gang| self.outcomes.get(&gang) == Some(&Outcome::Whole))
+        let has_all = |gang: GangId| {
+            let row = self.trial.tables().gang(gang);
+            self.outcomes.get(&gang) == Some(&Outcome::Whole) && row.census.pending_best_effort == 0
+        };
+        self.until.is_some_and(has_all)
     }
 
     pub(crate) fn view(&self) -> View<'_> {

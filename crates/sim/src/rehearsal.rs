@@ -47,6 +47,8 @@ pub struct Rehearsal {
     now: Time,
     left_out: usize,
     unreadable: Vec<LoadError>,
+    /// Whether it was not said which namespaces there are.
+    makes_namespaces: bool,
 }
 
 impl std::fmt::Debug for Rehearsal {
@@ -60,15 +62,18 @@ impl Rehearsal {
     /// decision reads are left out. What every plane has (queues `default` and `root`, namespaces) is
     /// made where it is missing, and rules that taint devices stand on these. The driver's controllers are
     /// those that make pods and groups; one that takes away what nobody seems to own would take away what
-    /// is not in the list.
+    /// is not in the list. Where no namespace is among the objects each that is named is there.
     pub fn of(objects: Vec<Value>, drivers: driver::Settings, now: Time) -> Rehearsal {
         let mut records = Vec::new();
         let (objects, mut left_out) = taints::on_devices(objects);
         let mut namespaces = BTreeSet::new();
         let mut random = Random::new(1);
-        for object in objects {
+        let mut makes_namespaces = true;
+        for mut object in objects {
+            change::with_one_applier(&mut object);
             match Kind::find(said(&object, "apiVersion"), said(&object, "kind")) {
                 Some(kind) => {
+                    makes_namespaces &= kind != Kind::Namespace;
                     let (namespace, _) = place(&object);
                     if !namespace.is_empty() {
                         namespaces.insert(namespace.to_owned());
@@ -91,6 +96,7 @@ impl Rehearsal {
             now,
             left_out,
             unreadable,
+            makes_namespaces,
         };
         for namespace in namespaces {
             // It is there already, where it was listed.

@@ -81,7 +81,15 @@ fn on(nodes: &BTreeMap<String, usize>) -> String {
 
 fn wait(fate: &Fate) -> String {
     let reason = fate.reason.as_deref().unwrap_or_default();
-    format!("{}: {reason}", title(fate))
+    let title = title(fate);
+    match fate.placed {
+        0 => format!("{title}: {reason}"),
+        _ => format!(
+            "{title}: {} of {} pods: {reason}",
+            fate.waiting(),
+            fate.pods
+        ),
+    }
 }
 
 fn gone(gone: &Gone) -> String {

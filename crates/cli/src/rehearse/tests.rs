@@ -113,6 +113,31 @@ fn a_change_that_is_wrong_is_shown_where_it_stands() {
     );
 }
 
+#[test]
+fn a_change_on_which_nobody_acts_is_named() {
+    let text = "apiVersion: batch/v1
+kind: CronJob
+metadata: { name: nightly }
+---
+apiVersion: scheduling.volcano.sh/v1beta1
+kind: Queue
+metadata: { name: gold }
+---
+apiVersion: whatif.katmai.dev/v1
+kind: Delete
+objects: [{ apiVersion: apps/v1, kind: DaemonSet, name: agents }]
+";
+    let documents = manifest::parse("some.yaml", text.to_owned()).expect("it is YAML");
+    let changes = documents.into_iter().map(|document| {
+        let change = sim::Change::read(&document.object, "team-a").expect("it is understood");
+        (document, change)
+    });
+    let told = super::unheeded(&changes.collect::<Vec<_>>());
+    assert_eq!(told.len(), 2, "{told:?}");
+    assert!(told[0].starts_with("CronJob team-a/nightly: nobody acts on it"));
+    assert!(told[1].starts_with("DaemonSet team-a/agents: nobody"));
+}
+
 /// A dump may hold the rules, as the cluster does.
 #[test]
 fn the_rules_of_a_cluster_stand_in_its_configmap() {

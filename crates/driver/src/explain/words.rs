@@ -1,5 +1,6 @@
 //! What is found, in words: remedies, and what more is known of refusals.
 
+use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use api::ask::Fix;
@@ -21,9 +22,27 @@ fn list(names: &[String], unnamed: usize) -> String {
     text.join(", ")
 }
 
+/// To the last unit: with less it would not help.
 fn amounts(by: &[Amount]) -> String {
-    let texts: Vec<String> = by.iter().map(ToString::to_string).collect();
+    let text = |it: &Amount| match it.kind {
+        model::Kind::MEMORY => format!("{} {}", it.exact(), it.name),
+        _ => it.to_string(),
+    };
+    let texts: Vec<String> = by.iter().map(text).collect();
     texts.join(" and ")
+}
+
+/// By how much something is raised, if that is what is to be done.
+fn raise(remedy: &Remedy) -> BTreeMap<String, String> {
+    let by: &[Amount] = match remedy {
+        Remedy::RaiseGroupLimit { by, .. }
+        | Remedy::RaiseQueue { by, .. }
+        | Remedy::RaiseQuota { by, .. } => by,
+        _ => &[],
+    };
+    by.iter()
+        .map(|it| (it.name.to_string(), it.exact()))
+        .collect()
 }
 
 fn plural(count: usize, one: &str, many: &str) -> String {
@@ -79,6 +98,7 @@ pub(super) fn of_fix(fix: &engine::Fix, sees: &dyn Fn(&str) -> bool) -> Fix {
         words,
         targets,
         unnamed: unnamed as u64,
+        by: raise(&fix.remedy),
         only_enters: fix.only_enters,
     }
 }
@@ -228,21 +248,25 @@ fn told(remedy: &Remedy, names: &str) -> (&'static str, String) {
             tasks,
         } => {
             let groups = plural(*to as usize, "group", "groups");
-            let with =
-                |tasks: &u32| format!(", and with {}", plural(*tasks as usize, "task", "tasks"));
-            let with: String = tasks.iter().map(with).collect();
+            let with = with_tasks(*tasks);
             (
                 "LowerGroups",
                 format!("let it start with {groups} of {name} instead of {from}{with}"),
             )
         }
-        Remedy::LowerMinimum { role, from, to } => {
+        Remedy::LowerMinimum {
+            role,
+            from,
+            to,
+            tasks,
+        } => {
             let of = role
                 .as_ref()
                 .map_or(String::new(), |role| format!(" of {role}"));
+            let with = with_tasks(*tasks);
             (
                 "LowerMinimum",
-                format!("let it start with {to}{of} instead of {from}"),
+                format!("let it start with {to}{of} instead of {from}{with}"),
             )
         }
         Remedy::MoveToQueue { queue } => ("MoveToQueue", format!("put it into queue {queue}")),
@@ -291,6 +315,13 @@ fn told(remedy: &Remedy, names: &str) -> (&'static str, String) {
             format!("let queue {queue} use node group {group}"),
         ),
     }
+}
+
+/// `, and with 3 tasks`, where it is to start with fewer of all, too.
+fn with_tasks(tasks: Option<u32>) -> String {
+    tasks.map_or(String::new(), |tasks| {
+        format!(", and with {}", plural(tasks as usize, "task", "tasks"))
+    })
 }
 
 /// `use A100, nouse T4`

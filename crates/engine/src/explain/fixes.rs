@@ -204,6 +204,7 @@ fn fewer(case: &Case<'_, '_>, to: u32) -> Option<Draft> {
             role: None,
             from,
             to,
+            tasks: None,
         },
         size: i64::from(from - to),
         changes: vec![gang(case, |spec| spec.min_member = to)],
@@ -226,6 +227,7 @@ fn fewest_tasks(case: &mut Case<'_, '_>) -> Option<Draft> {
                 role: None,
                 from,
                 to,
+                tasks: None,
             },
             size: i64::from(from - to),
             changes: vec![Change::PutGang(Box::new(spec))],
@@ -286,19 +288,26 @@ fn fewer_groups(case: &mut Case<'_, '_>, name: &Arc<str>, to: u32, from: u32) ->
     drafts
 }
 
-fn fewer_of(case: &Case<'_, '_>, role: &Arc<str>, have: u32, min: u32) -> Draft {
-    let lower = |spec: &mut GangSpec| {
-        spec.min_task_member.insert(role.clone(), have);
-        spec.min_member = spec.min_member.saturating_sub(min - have).max(1);
-    };
-    Draft {
+/// As many tasks of the role as there are, and fewer of all only where that takes it.
+fn fewer_of(case: &mut Case<'_, '_>, role: &Arc<str>, have: u32, min: u32) -> Draft {
+    let all = case.tables.gang(case.asked.gang).spec.min_member;
+    let lowered = |case: &Case<'_, '_>, min_member: u32| Draft {
         remedy: Remedy::LowerMinimum {
             role: Some(role.clone()),
             from: min,
             to: have,
+            tasks: (min_member < all).then_some(min_member),
         },
         size: i64::from(min - have),
-        changes: vec![gang(case, lower)],
+        changes: vec![gang(case, |spec| {
+            spec.min_task_member.insert(role.clone(), have);
+            spec.min_member = min_member;
+        })],
+    };
+    let plain = lowered(case, all);
+    match case.helps(&plain.changes) {
+        true => plain,
+        false => lowered(case, all.saturating_sub(min - have).max(1)),
     }
 }
 

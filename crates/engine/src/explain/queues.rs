@@ -58,6 +58,7 @@ pub(super) fn raised(case: &mut Case<'_, '_>, limit: Limit) -> Vec<Draft> {
         let Some(least) = least(case, raise, &near, &change) else {
             continue;
         };
+        let least = within(&spec, limit, least);
         drafts.push(draft(
             case.tables,
             &spec.name,
@@ -199,7 +200,20 @@ pub(super) fn least(
         }
         best.set(kind, high);
     }
+    // It is told in words, and whoever follows them must not give less than what helps.
+    let whole = |(kind, value)| (kind, whole_steps(kind, value));
+    let best = Vector::of(best.entries().map(whole));
     (!best.is_zero()).then_some(best)
+}
+
+/// As much, or the least more that is a whole number of steps.
+fn whole_steps(kind: Kind, value: i64) -> i64 {
+    let step = step(kind);
+    let over = value % step;
+    match over {
+        0 => value,
+        _ => value.saturating_add(step - over),
+    }
 }
 
 /// What an amount is told to: a megabyte more or less is no matter.

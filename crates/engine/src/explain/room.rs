@@ -24,6 +24,19 @@ const NODES_MAX: usize = 256;
 /// The most nodes on which tasks to end are sought: those with the most room left.
 const CLOSE: usize = 512;
 
+/// The taint that Kubernetes keeps on a node as long as it is cordoned.
+const CORDONED: &str = "node.kubernetes.io/unschedulable";
+/// Taints that Kubernetes keeps on a node as long as it is so: who takes them off finds them there again.
+const KEPT: &[&str] = &[
+    CORDONED,
+    "node.kubernetes.io/disk-pressure",
+    "node.kubernetes.io/memory-pressure",
+    "node.kubernetes.io/network-unavailable",
+    "node.kubernetes.io/not-ready",
+    "node.kubernetes.io/pid-pressure",
+    "node.kubernetes.io/unreachable",
+];
+
 const HOSTNAME: &str = "kubernetes.io/hostname";
 
 /// The nodes that would do if nobody held anything; where something is short that is no amount, those
@@ -95,7 +108,10 @@ pub(super) fn opened(case: &Case<'_, '_>, no_fit: &NoFit) -> Vec<Draft> {
     let cordoned = |_, node: &Node| node.spec.unschedulable;
     if refuses(no_fit, |refusal| *refusal == Refusal::Unschedulable) {
         let nodes = roomiest(tables, shape, missing, cordoned);
-        let changes = changed(tables, &nodes, |spec| spec.unschedulable = false);
+        let changes = changed(tables, &nodes, |spec| {
+            spec.unschedulable = false;
+            spec.taints.retain(|taint| &*taint.key != CORDONED);
+        });
         drafts.push(Draft {
             size: size(&nodes),
             remedy: Remedy::Uncordon {
@@ -105,6 +121,9 @@ pub(super) fn opened(case: &Case<'_, '_>, no_fit: &NoFit) -> Vec<Draft> {
         });
     }
     for (key, value) in taints(no_fit) {
+        if is_kept(&key) {
+            continue;
+        }
         let is = |taint: &Taint| {
             taint.key == key
                 && taint.value == value
@@ -127,6 +146,10 @@ pub(super) fn opened(case: &Case<'_, '_>, no_fit: &NoFit) -> Vec<Draft> {
     }
     drafts.retain(|draft| !draft.changes.is_empty());
     drafts
+}
+
+fn is_kept(key: &str) -> bool {
+    KEPT.contains(&key)
 }
 
 pub(super) fn refuses(no_fit: &NoFit, is: impl Fn(&Refusal) -> bool) -> bool {

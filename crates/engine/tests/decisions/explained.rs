@@ -3,11 +3,12 @@
 use std::collections::BTreeMap;
 
 use checker::{check, digest};
-use engine::{Engine, Fix, Remedy};
-use model::{GangId, GangPhase, Key, Verdict};
+use engine::{Engine, Fix, Limit, Remedy};
+use model::{Amount, Change, GangId, GangPhase, Key, Kind, Limits, Quota, Vector, Verdict};
 
 use crate::dice::Dice;
 use crate::fixture::World;
+use crate::parse;
 
 /// A cluster that is short of everything in turn, as a script.
 fn script(seed: u64) -> Vec<String> {
@@ -150,6 +151,43 @@ pub fn admits(world: &World, gang: GangId, fix: &Fix) -> bool {
     }
 }
 
+/// The same raise as its words say it.
+fn as_told(world: &World, remedy: &Remedy) -> Option<Change> {
+    let told = |by: &[Amount]| {
+        let part = |it: &Amount| {
+            let text = it.to_string();
+            let (number, _) = text.split_once(' ').expect("an amount has a name");
+            (it.kind, parse::amount(it.kind, number))
+        };
+        by.iter().map(part).collect::<BTreeMap<Kind, i64>>()
+    };
+    let raised = |limits: &Limits, by: &[Amount]| {
+        let by = told(by);
+        let limits = limits.entries();
+        Limits::of(limits.map(|(kind, value)| (kind, value + by.get(&kind).unwrap_or(&0))))
+    };
+    match remedy {
+        Remedy::RaiseQueue { queue, limit, by } => {
+            let id = world.tables.queue_named(queue).expect("it is there");
+            let mut spec = world.tables.queue(id).spec.clone();
+            match limit {
+                Limit::Capability => spec.capability = raised(&spec.capability, by),
+                Limit::Deserved => spec.deserved.add(&Vector::of(told(by))),
+            }
+            Some(Change::PutQueue(Box::new(spec)))
+        }
+        Remedy::RaiseQuota { quota, by } => {
+            let mut quotas = world.tables.quotas(&quota.namespace);
+            let quota = quotas.find(|it| it.key == *quota).expect("it is there");
+            Some(Change::PutQuota(Box::new(Quota {
+                hard: raised(&quota.hard, by),
+                ..quota.clone()
+            })))
+        }
+        _ => None,
+    }
+}
+
 /// The remedy's name.
 pub fn word_of(fix: &Fix) -> String {
     let named = format!("{:?}", fix.remedy);
@@ -274,6 +312,64 @@ fn a_stated_fix_admits_the_gang() {
     }
 }
 
+/// A cluster that is short of memory, of which nothing is a whole number of anything.
+fn short_of_memory(seed: u64) -> Vec<String> {
+    let mut dice = Dice(seed);
+    let plugin = dice.pick(&["proportion", "capacity"]);
+    let bytes = |dice: &mut Dice| 200_000_000 + dice.roll(4_000_000_000);
+    let mut lines = vec![
+        format!("tiers priority gang / predicates {plugin} resourcequota nodeorder"),
+        format!("queue q cap=mem:{}", bytes(&mut dice)),
+        format!("queue r deserved=mem:{}", bytes(&mut dice)),
+        format!("quota a/quota hard=mem:{}", bytes(&mut dice) * 2),
+        "node n1 cpu=64 mem=64Gi".to_owned(),
+    ];
+    for at in 0..6 {
+        let count = 1 + dice.roll(3);
+        let queue = dice.pick(&["q", "r", "default"]);
+        let minres = dice.pick(&["", "minres=none"]);
+        let each = bytes(&mut dice) / count;
+        lines.push(format!(
+            "gang a/g{at} queue={queue} min={count} {minres} : {count} x mem={each}"
+        ));
+        lines.push("cycle".to_owned());
+    }
+    lines
+}
+
+#[test]
+fn a_raise_admits_the_gang_as_its_words_say_it() {
+    let mut tried: BTreeMap<String, u32> = BTreeMap::new();
+    for seed in 0..60 {
+        let mut world = World::new();
+        for line in short_of_memory(seed) {
+            world.perform(&line);
+        }
+        for gang in waiting(&world) {
+            let found = engine::explain(&world.engine, &mut world.tables, gang, world.now);
+            for fix in &found.fixes {
+                let Some(change) = as_told(&world, &fix.remedy) else {
+                    continue;
+                };
+                let told = Fix {
+                    changes: vec![change],
+                    ..fix.clone()
+                };
+                assert!(
+                    admits(&world, gang, &told),
+                    "seed {seed}: {:?} does not help as it is told",
+                    fix.remedy
+                );
+                *tried.entry(word_of(fix)).or_default() += 1;
+            }
+        }
+    }
+    for remedy in ["RaiseQueue", "RaiseQuota"] {
+        let times = tried.get(remedy).copied().unwrap_or_default();
+        assert!(times > 5, "{remedy} was stated {times} times: {tried:?}");
+    }
+}
+
 #[test]
 fn an_explanation_leaves_the_tables_and_what_follows_as_they_were() {
     for seed in 0..60 {
@@ -298,7 +394,7 @@ fn an_explanation_leaves_the_tables_and_what_follows_as_they_were() {
                 let cordoned: Vec<_> = tables.nodes().map(|(_, node)| node.spec.clone()).collect();
                 for mut node in cordoned {
                     node.unschedulable = false;
-                    node.allocatable.set(model::Kind::CPU, 4_000 + at * 1_000);
+                    node.allocatable.set(Kind::CPU, 4_000 + at * 1_000);
                     tables.put_node(node);
                 }
                 engine.cycle(&mut tables, world.now.plus_millis(at));

@@ -246,3 +246,20 @@ fn each_name_is_a_kind_of_its_own_as_long_as_there_is_place() {
     assert_eq!(kinds.iter().count(), KINDS_MAX);
     assert!(kinds.iter().all(|(kind, name)| kinds.name(kind) == name));
 }
+
+#[test]
+fn an_exact_amount_is_what_it_is() {
+    let kinds = ResourceKinds::default();
+    let (ki, mi) = (1_i64 << 10, 1_i64 << 20);
+    for (kind, value, words) in [
+        (Kind::MEMORY, 0, "0"),
+        (Kind::MEMORY, 3 * ki, "3Ki"),
+        (Kind::MEMORY, 2_861 * mi + 24_064, "2999999488"),
+        (Kind::MEMORY, -(5 * mi), "-5Mi"),
+        (Kind::MEMORY, i64::MIN, "-8388608Ti"),
+        (Kind::CPU, 1_500, "1500m"),
+        (Kind::PODS, 3, "3"),
+    ] {
+        assert_eq!(kinds.amount(kind, value).exact(), words);
+    }
+}

@@ -4,7 +4,7 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use api::call::{self, Call};
 use api::intent::ObjectKey;
-use api::kind::Kind;
+use api::kind::{KINDS, Kind};
 use serde_json::{Value, json};
 use store::Response;
 
@@ -13,6 +13,11 @@ use crate::calls;
 
 /// `apiVersion` of the kinds that are no manifests: `Delete` and `Drain`.
 pub const WHAT_IF: &str = "whatif.katmai.dev/v1";
+
+/// Who applies manifests, by the name under which he has done so before.
+const APPLIER: &str = "kubectl";
+/// Who did so where what a manifest says is kept in an annotation.
+const APPLIER_BEFORE: &str = "kubectl-client-side-apply";
 
 /// What goes with its owner, as far as it matters to decisions.
 const OWNED: &[Kind] = &[
@@ -30,8 +35,8 @@ pub enum Change {
     Apply(ObjectKey, Value),
     /// Objects go.
     Delete(Vec<ObjectKey>),
-    /// Nodes are cordoned and what runs there is evicted, as by `kubectl drain --ignore-daemonsets`:
-    /// not pods that a node shows of its own files.
+    /// Nodes are cordoned and what runs there is evicted, as by `kubectl drain --ignore-daemonsets
+    /// --force --delete-emptydir-data`: not pods that a node shows of its own files.
     Drain {
         /// These nodes.
         nodes: Vec<String>,
@@ -162,7 +167,7 @@ impl Rehearsal {
     }
 
     fn apply(&mut self, key: &ObjectKey, object: &Value) -> Option<Refused> {
-        if !key.namespace.is_empty() {
+        if !key.namespace.is_empty() && self.makes_namespaces {
             // Whoever submits something has a namespace for it.
             let namespace = super::namespace(&key.namespace);
             self.call(&calls::post(&Kind::Namespace.path("", ""), &namespace));
@@ -170,22 +175,23 @@ impl Rehearsal {
         let target = key.kind.path(&key.namespace, &key.name);
         let apply = |target: &str| Call {
             method: "PATCH",
-            target: format!("{target}?fieldManager=what-if&force=true"),
+            target: format!("{target}?fieldManager={APPLIER}&force=true"),
             content_type: "application/apply-patch+yaml",
             body: object.to_string().into_bytes(),
         };
         let what = format!("apply {}", title(key));
+        let is_new = self.call(&call::get(key.kind, "", &key.name)).code == 404;
         let refused = self.tried(what.clone(), &apply(&target));
         if key.kind != Kind::Node || refused.is_some() {
             return refused;
         }
         // What a kubelet would say of a node is said here; and no taint is left of its beginning.
-        let taints = object["spec"]["taints"]
-            .as_array()
-            .cloned()
-            .unwrap_or_default();
-        let taints = calls::merge(&target, &json!({ "spec": { "taints": taints } }));
-        let refused = self.tried(what.clone(), &taints);
+        let taints = object["spec"]["taints"].as_array();
+        let refused = (is_new || taints.is_some()).then(|| {
+            let taints = json!({ "spec": { "taints": taints.cloned().unwrap_or_default() } });
+            self.tried(what.clone(), &calls::merge(&target, &taints))
+        });
+        let refused = refused.flatten();
         refused.or_else(|| self.tried(what, &apply(&format!("{target}/status"))))
     }
 
@@ -206,7 +212,26 @@ impl Rehearsal {
                 self.delete(&dependant, asked);
             }
         }
+        if refused.is_none() && key.kind == Kind::Namespace {
+            for there in self.within(&key.name) {
+                self.delete(&there, asked);
+            }
+        }
         refused
+    }
+
+    /// What lies in a namespace.
+    fn within(&mut self, namespace: &str) -> Vec<ObjectKey> {
+        let mut found = Vec::new();
+        for row in KINDS.iter().filter(|row| row.namespaced) {
+            for object in self.objects(row.kind) {
+                let (its, name) = place(&object);
+                if its == namespace {
+                    found.push(ObjectKey::new(row.kind, namespace, name));
+                }
+            }
+        }
+        found
     }
 
     fn owned_by(&mut self, uid: &str) -> Vec<ObjectKey> {
@@ -282,6 +307,26 @@ impl Rehearsal {
             code: response.code,
             message: super::refusal(&response).message.into(),
         })
+    }
+}
+
+/// Whoever has applied manifests and now applies them in the server owns what he set before, as if he had
+/// always done so there: `kubectl apply --server-side` sees to it.
+pub(super) fn with_one_applier(object: &mut Value) {
+    let Some(owners) = object["metadata"]["managedFields"].as_array_mut() else {
+        return;
+    };
+    if owners
+        .iter()
+        .any(|it| it["manager"] == APPLIER && it["operation"] == "Apply")
+    {
+        return;
+    }
+    let is_whole = |it: &Value| it["subresource"].as_str().unwrap_or_default().is_empty();
+    let before = owners.iter_mut();
+    for owner in before.filter(|it| it["manager"] == APPLIER_BEFORE && is_whole(it)) {
+        owner["manager"] = json!(APPLIER);
+        owner["operation"] = json!("Apply");
     }
 }
 

@@ -46,6 +46,13 @@ pub struct Fate {
     pub reason: Option<String>,
 }
 
+impl Fate {
+    /// How many of its pods have no place.
+    pub fn waiting(&self) -> usize {
+        self.pods - self.placed
+    }
+}
+
 /// A pod that has lost its place.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Gone {
@@ -73,11 +80,16 @@ struct PodThere {
     reason: Option<String>,
 }
 
+/// Pods, by namespace and name.
+type Pods = BTreeMap<(String, String), PodThere>;
+/// Groups, each with why it waits if it does.
+type Groups = BTreeMap<(String, String), Option<String>>;
+
 /// What there was before.
 #[derive(Clone, Debug)]
 pub struct Before {
-    pods: BTreeMap<(String, String), PodThere>,
-    groups: BTreeMap<(String, String), Option<String>>,
+    pods: Pods,
+    groups: Groups,
     events: BTreeSet<String>,
 }
 
@@ -98,38 +110,14 @@ impl Rehearsal {
     /// What is different from `before`.
     pub fn outcome(&mut self, before: &Before) -> Outcome {
         let (pods, groups) = (self.pods(), self.groups());
-        let mut fates: BTreeMap<(String, String, bool), Fate> = BTreeMap::new();
-        for ((namespace, name), pod) in pods.iter().filter(|(_, pod)| !pod.is_over) {
-            let of = pod.group.as_ref().unwrap_or(name);
-            let fate = fates
-                .entry((namespace.clone(), of.clone(), pod.group.is_none()))
-                .or_default();
-            fate.pods += 1;
-            if pod.node.is_empty() {
-                fate.reason = fate.reason.take().or_else(|| pod.reason.clone());
-                continue;
-            }
-            fate.placed += 1;
-            let was = before.pods.get(&(namespace.clone(), name.clone()));
-            if was.is_none_or(|was| was.uid != pod.uid || was.node != pod.node) {
-                *fate.nodes.entry(pod.node.clone()).or_default() += 1;
-            }
-        }
-        for ((namespace, name), reason) in &groups {
-            let fate = fates
-                .entry((namespace.clone(), name.clone(), false))
-                .or_default();
-            // What one of Kubernetes' own lacks once it has started only its pods tell.
-            let of_pods = name.starts_with(NATIVE).then(|| fate.reason.take());
-            fate.reason = reason.clone().or(of_pods.flatten());
-        }
+        let stood = fates(&before.pods, &before.groups, &before.pods);
         let mut outcome = Outcome::default();
-        for ((namespace, name, is_lone), fate) in fates {
-            let key = (namespace.clone(), name.clone());
-            let said = match is_lone {
-                true => before.pods.get(&key).and_then(|pod| pod.reason.clone()),
-                false => before.groups.get(&key).cloned().flatten(),
-            };
+        for (key, fate) in fates(&pods, &groups, &before.pods) {
+            let was = stood.get(&key);
+            let said = was.and_then(|was| was.reason.as_ref());
+            let has_more = fate.waiting() > was.map_or(0, Fate::waiting);
+            let waits = fate.reason.is_some() && (has_more || fate.reason.as_ref() != said);
+            let (namespace, name, is_lone) = key;
             let fate = Fate {
                 namespace,
                 name: name.strip_prefix(NATIVE).unwrap_or(&name).to_owned(),
@@ -138,7 +126,7 @@ impl Rehearsal {
             };
             if !fate.nodes.is_empty() {
                 outcome.starts.push(fate);
-            } else if fate.reason.is_some() && fate.reason != said {
+            } else if waits {
                 outcome.waits.push(fate);
             }
         }
@@ -146,7 +134,7 @@ impl Rehearsal {
         outcome
     }
 
-    fn gone(&mut self, before: &Before, pods: &BTreeMap<(String, String), PodThere>) -> Vec<Gone> {
+    fn gone(&mut self, before: &Before, pods: &Pods) -> Vec<Gone> {
         let events = self.objects(Kind::Event);
         let told: BTreeMap<&str, &str> = (events.iter())
             .filter(|event| !before.events.contains(stored::uid(event)))
@@ -181,7 +169,7 @@ impl Rehearsal {
         .collect()
     }
 
-    fn pods(&mut self) -> BTreeMap<(String, String), PodThere> {
+    fn pods(&mut self) -> Pods {
         let pods = self.objects(Kind::Pod);
         let rows = pods.iter().map(|pod| {
             let annotations = &pod["metadata"]["annotations"];
@@ -206,7 +194,7 @@ impl Rehearsal {
 
     /// Groups, each with why it waits if it does. That of a lone pod which has gone is nobody's: what is
     /// garbage elsewhere is not collected here.
-    fn groups(&mut self) -> BTreeMap<(String, String), Option<String>> {
+    fn groups(&mut self) -> Groups {
         let pods = self.objects(Kind::Pod);
         let uids: BTreeSet<&str> = pods.iter().map(stored::uid).collect();
         let groups = self.objects(Kind::PodGroup);
@@ -231,6 +219,38 @@ impl Rehearsal {
         });
         rows.chain(native).collect()
     }
+}
+
+/// Groups, and pods without one.
+type Fates = BTreeMap<(String, String, bool), Fate>;
+
+/// How each group and lone pod stands, and which places it has that were not there `before`.
+fn fates(pods: &Pods, groups: &Groups, before: &Pods) -> Fates {
+    let mut fates = Fates::new();
+    for ((namespace, name), pod) in pods.iter().filter(|(_, pod)| !pod.is_over) {
+        let of = pod.group.as_ref().unwrap_or(name);
+        let fate = fates
+            .entry((namespace.clone(), of.clone(), pod.group.is_none()))
+            .or_default();
+        fate.pods += 1;
+        if pod.node.is_empty() {
+            fate.reason = fate.reason.take().or_else(|| pod.reason.clone());
+            continue;
+        }
+        fate.placed += 1;
+        let was = before.get(&(namespace.clone(), name.clone()));
+        if was.is_none_or(|was| was.uid != pod.uid || was.node != pod.node) {
+            *fate.nodes.entry(pod.node.clone()).or_default() += 1;
+        }
+    }
+    for ((namespace, name), reason) in groups {
+        let fate = fates
+            .entry((namespace.clone(), name.clone(), false))
+            .or_default();
+        // What a group lacks that has started only its pods tell.
+        fate.reason = reason.clone().or_else(|| fate.reason.take());
+    }
+    fates
 }
 
 /// The plain words of a condition that says that something waits.

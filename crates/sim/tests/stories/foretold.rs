@@ -165,7 +165,7 @@ fn make(world: &mut World, change: &Change) {
     match change {
         Change::Apply(key, object) => {
             let target = key.kind.path(&key.namespace, &key.name);
-            let target = format!("{target}?fieldManager=somebody&force=true");
+            let target = format!("{target}?fieldManager=kubectl&force=true");
             world.call(
                 0,
                 call("PATCH", target, "application/apply-patch+yaml", object),

@@ -12,6 +12,7 @@ mod naming;
 mod order;
 mod plane;
 mod rehearsed;
+mod rehearsed_changes;
 mod seeds;
 mod trace;
 mod work;

@@ -24,7 +24,7 @@ pub(super) fn queue(name: &str, cpu: Option<&str>) -> Value {
     })
 }
 
-fn node(name: &str, cpu: &str) -> Value {
+pub(super) fn node(name: &str, cpu: &str) -> Value {
     json!({
         "apiVersion": "v1", "kind": "Node",
         "metadata": { "name": name, "labels": { "rack": name } },
@@ -36,7 +36,7 @@ fn node(name: &str, cpu: &str) -> Value {
     })
 }
 
-fn group(namespace: &str, name: &str, queue: &str, min: i32) -> Value {
+pub(super) fn group(namespace: &str, name: &str, queue: &str, min: i32) -> Value {
     json!({
         "apiVersion": "scheduling.volcano.sh/v1beta1", "kind": "PodGroup",
         "metadata": { "name": name, "namespace": namespace, "ownerReferences": [{
@@ -48,7 +48,7 @@ fn group(namespace: &str, name: &str, queue: &str, min: i32) -> Value {
     })
 }
 
-fn pod(namespace: &str, group: &str, at: u32, cpu: &str, on: Option<&str>) -> Value {
+pub(super) fn pod(namespace: &str, group: &str, at: u32, cpu: &str, on: Option<&str>) -> Value {
     let phase = if on.is_some() { "Running" } else { "Pending" };
     json!({
         "apiVersion": "v1", "kind": "Pod",
@@ -88,7 +88,7 @@ pub(super) fn only_makers(settings: driver::Settings) -> driver::Settings {
     }
 }
 
-fn rehearsal(objects: Vec<Value>) -> Rehearsal {
+pub(super) fn rehearsal(objects: Vec<Value>) -> Rehearsal {
     Rehearsal::of(objects, only_makers(drivers(1)), NOW)
 }
 
@@ -199,7 +199,7 @@ fn a_vcjob_and_a_pod_are_explained_by_their_gang() {
     assert_eq!(ask(Kind::VcJob, "nobody"), Err(Unanswered::NoGroupOfJob));
 }
 
-fn tried(objects: Vec<Value>, changes: &[Value]) -> Outcome {
+pub(super) fn tried(objects: Vec<Value>, changes: &[Value]) -> Outcome {
     let mut rehearsal = rehearsal(objects);
     assert!(rehearsal.settle(), "the cluster comes to rest");
     let before = rehearsal.look();
@@ -227,23 +227,28 @@ fn a_node_more_lets_a_gang_start() {
     assert_eq!((outcome.waits.len(), outcome.gone.len()), (0, 0));
 }
 
+/// A job of so many pods, which starts with `min` of them.
+pub(super) fn job(name: &str, (min, replicas): (u32, u32), cpu: &str) -> Value {
+    let resources = json!({ "requests": { "cpu": cpu } });
+    json!({
+        "apiVersion": "batch.volcano.sh/v1alpha1", "kind": "Job",
+        "metadata": { "name": name },
+        "spec": { "minAvailable": min, "schedulerName": "volcano", "tasks": [{
+            "name": "work", "replicas": replicas, "template": { "spec": {
+                "restartPolicy": "Never",
+                "containers": [{ "name": "c", "image": "i", "resources": resources }],
+            } },
+        }] },
+    })
+}
+
 #[test]
 fn a_job_that_is_submitted_is_made_into_pods_and_placed_or_told_why_not() {
-    let job = |name: &str, cpu: &str| {
-        let resources = json!({ "requests": { "cpu": cpu } });
-        json!({
-            "apiVersion": "batch.volcano.sh/v1alpha1", "kind": "Job",
-            "metadata": { "name": name },
-            "spec": { "minAvailable": 2, "schedulerName": "volcano", "tasks": [{
-                "name": "work", "replicas": 2, "template": { "spec": {
-                    "restartPolicy": "Never",
-                    "containers": [{ "name": "c", "image": "i", "resources": resources }],
-                } },
-            }] },
-        })
-    };
     let cluster = vec![node("n1", "4"), queue("default", None)];
-    let outcome = tried(cluster, &[job("fits", "1"), job("large", "3")]);
+    let outcome = tried(
+        cluster,
+        &[job("fits", (2, 2), "1"), job("large", (2, 2), "3")],
+    );
     let start = &outcome.starts[0];
     assert!(start.name.starts_with("fits-"), "{start:?}");
     assert_eq!(start.nodes, BTreeMap::from([("n1".to_owned(), 2)]));

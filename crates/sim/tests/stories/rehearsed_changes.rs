@@ -1,0 +1,201 @@
+//! What a change does to a copy of a cluster: as much as it would do to the cluster, and no more.
+
+use api::ask::Subject;
+use api::intent::ObjectKey;
+use api::kind::Kind;
+use driver::explain::Unanswered;
+use serde_json::{Value, json};
+use sim::{Change, Outcome, WHAT_IF};
+
+use crate::rehearsed::{group, job, node, pod, queue, rehearsal, tried};
+
+/// A pod of a gang of one waits where there is such a node.
+fn one_waits(node: Value) -> Vec<Value> {
+    vec![
+        node,
+        queue("default", None),
+        group("team-a", "train", "default", 1),
+        pod("team-a", "train", 0, "1", None),
+    ]
+}
+
+fn namespace(name: &str) -> Value {
+    json!({ "apiVersion": "v1", "kind": "Namespace", "metadata": { "name": name } })
+}
+
+#[test]
+fn more_pods_of_a_job_that_runs_are_told_to_wait() {
+    let mut rehearsal = rehearsal(vec![node("n1", "3"), queue("default", None)]);
+    let change = |replicas: u32, rehearsal: &mut sim::Rehearsal| {
+        let document = job("train", (1, replicas), "1");
+        let change = Change::read(&document, "team-a").expect("it is understood");
+        assert_eq!(rehearsal.change(&change), []);
+        assert!(rehearsal.settle());
+    };
+    change(2, &mut rehearsal);
+    let two_run = rehearsal.look();
+    change(4, &mut rehearsal);
+    let outcome = rehearsal.outcome(&two_run);
+    let [start] = &outcome.starts[..] else {
+        panic!("one of them starts: {outcome:?}");
+    };
+    assert_eq!((start.placed, start.pods), (3, 4));
+    let why = start.reason.as_deref().expect("the rest waits");
+    assert!(why.contains("cpu"), "{why}");
+
+    let three_run = rehearsal.look();
+    change(6, &mut rehearsal);
+    let outcome = rehearsal.outcome(&three_run);
+    assert_eq!(outcome.starts, []);
+    let [wait] = &outcome.waits[..] else {
+        panic!("its rest waits: {outcome:?}");
+    };
+    assert_eq!((wait.placed, wait.waiting()), (3, 3));
+    let six = rehearsal.look();
+    assert_eq!(rehearsal.outcome(&six), Outcome::default());
+}
+
+#[test]
+fn a_pod_without_its_group_is_no_news() {
+    let objects = vec![
+        node("n1", "4"),
+        queue("default", None),
+        pod("team-a", "ghost", 0, "1", None),
+    ];
+    assert_eq!(tried(objects, &[]), Outcome::default());
+}
+
+#[test]
+fn a_node_that_is_mentioned_keeps_its_taints() {
+    let mut tainted = node("n1", "4");
+    tainted["spec"]["taints"] =
+        json!([{ "key": "for", "value": "others", "effect": "NoSchedule" }]);
+    let mut labelled = node("n1", "4");
+    labelled["metadata"]["labels"]["zone"] = json!("a");
+    labelled["spec"] = json!({});
+    let outcome = tried(one_waits(tainted.clone()), &[labelled.clone()]);
+    assert_eq!(outcome.starts, []);
+    labelled["spec"]["taints"] = json!([]);
+    let outcome = tried(one_waits(tainted), &[labelled]);
+    assert_eq!(outcome.starts.len(), 1, "{outcome:?}");
+}
+
+#[test]
+fn what_a_manifest_no_longer_says_goes() {
+    for (manager, operation) in [
+        ("kubectl", "Apply"),
+        ("kubectl-client-side-apply", "Update"),
+    ] {
+        let mut small = queue("default", Some("500m"));
+        small["metadata"]["managedFields"] = json!([{
+            "manager": manager, "operation": operation, "time": "2026-01-01T00:00:00Z",
+            "apiVersion": "scheduling.volcano.sh/v1beta1", "fieldsType": "FieldsV1",
+            "fieldsV1": { "f:spec": { "f:capability": { ".": {}, "f:cpu": {} } } },
+        }]);
+        let mut cluster = one_waits(node("n1", "4"));
+        cluster[1] = small;
+        let mut free = queue("default", None);
+        let spec = free["spec"].as_object_mut().expect("it has one");
+        spec.remove("capability");
+        let outcome = tried(cluster, &[free]);
+        assert_eq!(outcome.starts.len(), 1, "{manager}: {outcome:?}");
+    }
+}
+
+#[test]
+fn a_namespace_goes_with_what_lies_in_it() {
+    let objects = vec![
+        node("n1", "4"),
+        queue("default", None),
+        namespace("team-a"),
+        namespace("team-b"),
+        pod("team-a", "train", 0, "1", Some("n1")),
+        pod("team-b", "train", 0, "1", Some("n1")),
+    ];
+    let delete = json!({ "apiVersion": WHAT_IF, "kind": "Delete", "objects": [{
+        "apiVersion": "v1", "kind": "Namespace", "name": "team-a",
+    }] });
+    let gone = tried(objects, &[delete]).gone;
+    let gone: Vec<&str> = gone.iter().map(|it| &*it.namespace).collect();
+    assert_eq!(gone, ["team-a"]);
+}
+
+#[test]
+fn a_namespace_that_does_not_exist_is_none() {
+    let objects = vec![node("n1", "4"), queue("default", None), namespace("team-a")];
+    let mut rehearsal = rehearsal(objects);
+    let document = job("train", (1, 1), "1");
+    let mut refused = |namespace: &str| {
+        let change = Change::read(&document, namespace).expect("it is understood");
+        let refused = rehearsal.change(&change);
+        refused.iter().map(|it| it.code).collect::<Vec<_>>()
+    };
+    assert_eq!(refused("team-a"), Vec::<u16>::new());
+    assert_eq!(refused("team-c"), [404]);
+}
+
+#[test]
+fn a_flow_makes_its_jobs() {
+    let template = json!({
+        "apiVersion": "flow.volcano.sh/v1alpha1", "kind": "JobTemplate",
+        "metadata": { "name": "a" }, "spec": job("a", (1, 1), "1")["spec"],
+    });
+    let flow = json!({
+        "apiVersion": "flow.volcano.sh/v1alpha1", "kind": "JobFlow",
+        "metadata": { "name": "f" },
+        "spec": { "jobRetainPolicy": "retain", "flows": [{ "name": "a" }] },
+    });
+    let cluster = vec![node("n1", "4"), queue("default", None)];
+    let outcome = tried(cluster, &[template, flow]);
+    assert_eq!(outcome.starts.len(), 1, "{outcome:?}");
+}
+
+#[test]
+fn a_raise_is_told_to_the_last_byte() {
+    let mut cluster = one_waits(node("n1", "4"));
+    cluster[1]["spec"]["capability"] = json!({ "memory": "1Gi" });
+    let requests = json!({ "requests": { "cpu": "1", "memory": "2999999999" } });
+    cluster[3]["spec"]["containers"][0]["resources"] = requests;
+    let subject = Subject {
+        kind: Kind::PodGroup,
+        namespace: "team-a".to_owned(),
+        name: "train".to_owned(),
+    };
+    let found = rehearsal(cluster.clone()).explain(&subject);
+    let found = found.expect("it is there");
+    let raise = found.fixes.iter().find(|fix| fix.remedy == "RaiseQueue");
+    let raise = raise.unwrap_or_else(|| panic!("a raise helps: {found:?}"));
+    assert_eq!(
+        raise.words,
+        "raise capability of queue default by 1838Mi memory"
+    );
+    assert_eq!(raise.by["memory"], "1838Mi");
+    let told = |mebibytes: u32| {
+        let mut queue = queue("default", None);
+        queue["spec"]["capability"] = json!({ "memory": format!("{}Mi", 1_024 + mebibytes) });
+        tried(cluster.clone(), &[queue]).starts.len()
+    };
+    assert_eq!((told(1_837), told(1_838)), (0, 1));
+}
+
+#[test]
+fn a_job_of_volcano_is_not_taken_for_one_of_kubernetes() {
+    let mut cluster = one_waits(node("n1", "4"));
+    let owner = &mut cluster[2]["metadata"]["ownerReferences"][0];
+    owner["apiVersion"] = json!("batch/v1");
+    let ask = |cluster: Vec<Value>| {
+        let key = ObjectKey::new(Kind::VcJob, "team-a", "train");
+        let subject = Subject {
+            kind: key.kind,
+            namespace: key.namespace.to_string(),
+            name: key.name.to_string(),
+        };
+        rehearsal(cluster).explain(&subject).map(|_| ())
+    };
+    assert_eq!(ask(cluster.clone()), Err(Unanswered::NoGroupOfJob));
+    let mut suspended = job("train", (1, 1), "1");
+    suspended["metadata"]["namespace"] = json!("team-a");
+    suspended["status"] = json!({ "state": { "phase": "Aborted" } });
+    cluster.push(suspended);
+    assert_eq!(ask(cluster), Err(Unanswered::Suspended));
+}
