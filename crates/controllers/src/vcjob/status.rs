@@ -455,7 +455,8 @@ fn explain(view: &View<'_>, obstacle: Option<&Obstacle>, next: &mut Next) {
     if let Some(obstacle) = obstacle {
         let reason = obstacle.word.reason();
         if &*before.reason != reason {
-            let occasion = view.occasion("obstacle");
+            let entry = view.entry("obstacle");
+            let occasion = view.occasion(&entry);
             let note = occasion.warning(obstacle.word.event(), &obstacle.message, view.inputs.now);
             next.notes.push(note);
         }
@@ -467,7 +468,8 @@ fn explain(view: &View<'_>, obstacle: Option<&Obstacle>, next: &mut Next) {
         && state.phase == JobPhase::Pending
     {
         if &*before.reason != WAITS_FOR_QUEUE {
-            let occasion = view.occasion("queue");
+            let entry = view.entry("queue");
+            let occasion = view.occasion(&entry);
             let text = format!(
                 "PodGroup {}:{} unschedule,reason: {message}",
                 view.job.metadata.namespace,
@@ -547,8 +549,14 @@ fn stamp(view: &View<'_>, next: &mut Next) {
     }
 }
 
-/// The occasion of an event about the job.
 impl View<'_> {
+    /// What tells this time of coming into a wait from those before. Where the write that says so is
+    /// refused and tried again, its event has not been told yet.
+    fn entry(&self, wait: &str) -> String {
+        format!("{wait}/{}", self.job.metadata.resource_version)
+    }
+
+    /// The occasion of an event about the job.
     pub(super) fn occasion<'a>(&'a self, id: &'a str) -> Occasion<'a> {
         Occasion {
             kind: Kind::VcJob,
