@@ -17,7 +17,7 @@ use super::obstacle::{Obstacle, WORDS, Word};
 use super::phase::{self, Move};
 use super::policy::{Advice, Wanted};
 use super::restart::{LAST_KILL, LastKill, is_final, is_killing};
-use super::roster::{Counts, Roster};
+use super::roster::{Counts, Member, Roster};
 use super::{View, group, policy, volumes};
 use crate::command;
 use crate::note::Occasion;
@@ -209,13 +209,19 @@ fn knows_claims(job: &Job, obstacle: Option<&Obstacle>) -> bool {
     (job.status.state.phase == JobPhase::Unset || were_missing) && !are_missing
 }
 
-/// So many times longer the first status of a job waits whose gang is let in: nothing keeps its pods back but
+/// So many times longer the first status of a job waits whose pods are being made: nothing keeps them back but
 /// the work for others that comes before them.
-const LET_IN_TIMES: i64 = 10;
+const MAKING_TIMES: i64 = 10;
 
 /// Until when the first status, which says that the job is pending, waits for its pods: they mostly
-/// come at once, and both are then one write. Anything else that there is to say is said now.
-pub(super) fn held(view: &View<'_>, next: &Next, obstacle: Option<&Obstacle>) -> Option<Time> {
+/// come at once, and both are then one write. Anything else that there is to say is said now. `upkeep` is
+/// what this step makes.
+pub(super) fn held(
+    view: &View<'_>,
+    next: &Next,
+    obstacle: Option<&Obstacle>,
+    upkeep: &[Intent],
+) -> Option<Time> {
     let job = view.job;
     let is_first = job.status.state.phase == JobPhase::Unset
         && next.status.state.phase == JobPhase::Pending
@@ -224,11 +230,21 @@ pub(super) fn held(view: &View<'_>, next: &Next, obstacle: Option<&Obstacle>) ->
     if !is_first || next.is_moved || !view.lacks_pods() {
         return None;
     }
+    let is_making = upkeep.iter().any(|it| it.target.kind == Kind::Pod);
+    let members = &view.roster.members;
+    let waits = |member: &Member| {
+        let phase = member.pod.status.phase;
+        member.counts() && matches!(phase, PodPhase::Unset | PodPhase::Pending)
+    };
+    // The others wait for what these do, or for room, and policies hear only of what a status tells.
+    let is_on_its_way = members.is_empty() || is_making && members.iter().all(waits);
+    if !is_on_its_way {
+        return None;
+    }
     let created = job.metadata.creation_timestamp?;
     let rest_ms = view.inputs.settings.first_status_ms;
-    let is_let_in = view.group.is_some_and(group::is_let_in);
-    let rest_ms = match is_let_in && next.status.state.reason.is_empty() {
-        true => rest_ms.saturating_mul(LET_IN_TIMES),
+    let rest_ms = match is_making && next.status.state.reason.is_empty() {
+        true => rest_ms.saturating_mul(MAKING_TIMES),
         false => rest_ms,
     };
     let until = created.plus_ms(rest_ms);
