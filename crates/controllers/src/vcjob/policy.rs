@@ -210,10 +210,8 @@ fn of_pod<'a>(member: &Member, task: Option<&'a Task>) -> Option<Happening<'a>> 
     let pod = &member.pod;
     let (event, since, exit_code) = match pod.status.phase {
         PodPhase::Failed => {
-            let ended = first_end(pod);
-            let since = pod.status.at(ended.and_then(|end| end.finished_at));
-            let exit_code = ended.map_or(0, |end| end.exit_code);
-            (BusEvent::PodFailed, since, Some(exit_code))
+            let exit_code = first_end(pod).map_or(0, |end| end.exit_code);
+            (BusEvent::PodFailed, last_end(pod), Some(exit_code))
         }
         PodPhase::Unset | PodPhase::Pending => {
             (BusEvent::PodPending, pod.metadata.creation_timestamp, None)
@@ -263,13 +261,13 @@ fn of_task<'a>(job: &Job, roster: &Roster, task: &'a Task) -> Vec<Happening<'a>>
         }
         found.push(evicted);
     }
-    let succeeded = members()
-        .filter(|member| member.pod.status.phase == PodPhase::Succeeded)
-        .count();
-    if task.replicas() > 0 && i64::try_from(succeeded).unwrap_or(0) >= i64::from(task.replicas()) {
-        let last = members()
-            .filter_map(|member| member.pod.status.at(first_end(&member.pod)?.finished_at))
-            .max();
+    // Successes of former versions complete a task as well; that they came is told by the last of this one.
+    let has_succeeded = |member: &&Member| member.pod.status.phase == PodPhase::Succeeded;
+    let counting = roster.of_task(&task.name).filter(|member| member.counts());
+    let succeeded = i64::try_from(counting.filter(has_succeeded).count()).unwrap_or(0);
+    let is_news = members().any(|member| has_succeeded(&member));
+    if is_news && succeeded >= i64::from(task.replicas()) {
+        let last = members().filter_map(|member| last_end(&member.pod)).max();
         found.push(happening(BusEvent::TaskCompleted, None, last));
     }
     let limit = match task.max_retry {
@@ -312,6 +310,15 @@ fn first_end(pod: &Pod) -> Option<&ContainerTerminated> {
         .state
         .terminated
         .as_ref()
+}
+
+/// When the last container of a pod ended, and the pod with it.
+fn last_end(pod: &Pod) -> Option<Time> {
+    let status = &pod.status;
+    let containers = status.container_statuses.iter();
+    let containers = containers.chain(&status.init_container_statuses);
+    let ends = containers.filter_map(|it| status.at(it.state.terminated.as_ref()?.finished_at));
+    ends.max()
 }
 
 /// The first policy that matches: the task's in order, then the job's.
