@@ -18,6 +18,7 @@ mod delay;
 mod dependants;
 mod gate;
 mod group;
+mod kept;
 mod obstacle;
 mod phase;
 mod plugins;

@@ -18,7 +18,7 @@ use super::phase::{self, Move};
 use super::policy::{Advice, Wanted};
 use super::restart::{LAST_KILL, LastKill, is_final, is_killing};
 use super::roster::{Counts, Member, Roster};
-use super::{View, group, policy, volumes};
+use super::{View, group, kept, policy, volumes};
 use crate::command;
 use crate::note::Occasion;
 
@@ -345,7 +345,7 @@ fn act(view: &View<'_>, next: &mut Next) {
         JobPhase::Pending | JobPhase::Running | JobPhase::Restarting
     );
     // It fails in this very step, and its pods stay as they are.
-    if !is_active || phase::is_used_up(job) {
+    if !is_active || phase::is_used_up(job, &job.status) {
         return;
     }
     // What a former group has lost was lost by the kill.
@@ -440,6 +440,11 @@ fn count(view: &View<'_>, next: &mut Next) -> Counts {
     };
     let counts = roster.counts();
     let status = &mut next.status;
+    // Where no policy is asked any more nobody needs to know whose version it was.
+    match is_killing(status.state.phase) || phase::is_used_up(view.job, status) {
+        true => kept::clear(status),
+        false => kept::write(roster, status),
+    }
     status.pending = counts.pending;
     status.running = counts.running;
     status.succeeded = counts.succeeded;
