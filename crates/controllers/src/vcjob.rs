@@ -18,6 +18,7 @@ mod delay;
 mod dependants;
 mod gate;
 mod group;
+mod kept;
 mod obstacle;
 mod phase;
 mod plugins;
@@ -174,7 +175,14 @@ fn step(inputs: &Inputs<'_>) -> Step {
     }
     let obstacle = view.obstacle();
     let next = status::next(&view, obstacle.as_ref());
-    let held = status::held(&view, &next, obstacle.as_ref());
+    let is_active = !is_killing(next.status.state.phase) && !next.is_moved;
+    let obstructs = |obstacle: &Obstacle| !obstacle.word.lets_go_on();
+    let goes_on = is_active && !obstacle.as_ref().is_some_and(obstructs);
+    let upkeep = match goes_on {
+        true => upkeep::intents(&view),
+        false => Vec::new(),
+    };
+    let held = status::held(&view, &next, obstacle.as_ref(), &upkeep);
     let is_told = held.is_some() || job.status == next.status;
     let rest = status::resting(&view, &next, obstacle.as_ref()).filter(|_| !is_told);
     let mut step = Step::idle().or_wake_at(next.wake_at);
@@ -195,10 +203,8 @@ fn step(inputs: &Inputs<'_>) -> Step {
     if is_settled {
         step.intents.extend(view.removals());
     }
-    let is_active = !is_killing(next.status.state.phase) && !next.is_moved;
-    let obstructs = |obstacle: &Obstacle| !obstacle.word.lets_go_on();
-    if is_active && !obstacle.as_ref().is_some_and(obstructs) {
-        step.intents.extend(upkeep::intents(&view));
+    step.intents.extend(upkeep);
+    if goes_on {
         step = step.or_wake_at(view.gate.wake_at());
     }
     if let Some(obstacle) = obstacle.filter(|_| is_active) {

@@ -246,6 +246,40 @@ fn s0_12_a_stale_mirror_makes_no_second_claim() {
 }
 
 #[test]
+fn a_first_status_waits_ten_times_as_long_for_pods_that_are_being_made() {
+    let mut world = world(job(json!([]), json!([])));
+    world.settings.first_status_ms = 2_000;
+    world.run(&["vcjob"]);
+    let let_in = json!({ "status": { "phase": "Inqueue" } });
+    world.change(Kind::PodGroup, "ml", "train-job", &let_in);
+    // They are made at once, and come into sight much later.
+    world.backlog = Some(Vec::new());
+    for (more, is_told) in [("+0s", false), ("+19s", false), ("+1s", true)] {
+        world.pass(more);
+        world.step_now("vcjob", &key());
+        let job = world.get(Kind::VcJob, "ml", "train").unwrap();
+        let phase = &job["status"]["state"]["phase"];
+        assert_eq!(*phase == "Pending", is_told, "{more}: {phase}");
+    }
+}
+
+#[test]
+fn a_first_status_tells_of_all_pods_though_they_are_made_in_several_steps() {
+    let mut world = world(job(json!([]), json!([])));
+    world.settings.first_status_ms = 2_000;
+    world.settings.writes_per_step_max = 1;
+    world.run(&["vcjob"]);
+    let let_in = json!({ "status": { "phase": "Inqueue" } });
+    world.change(Kind::PodGroup, "ml", "train-job", &let_in);
+    let before = world.writes.len();
+    world.run(&["vcjob"]);
+    let told = world.writes[before..].iter();
+    assert_eq!(told.filter(|it| it.kind == Kind::VcJob).count(), 1);
+    let job = world.get(Kind::VcJob, "ml", "train").unwrap();
+    assert_eq!(job["status"]["pending"], 3);
+}
+
+#[test]
 fn s2_1_s2_2_restarts_leave_the_service_alone_and_pods_come_after_it() {
     for start in 0..60 {
         let mut seed = Seed(start);

@@ -206,7 +206,7 @@ fn dns_name(view: &View<'_>, service: &Service) -> String {
 }
 
 impl View<'_> {
-    /// The Service of the `svc` plugin, if it was read back.
+    /// The Service of the `svc` plugin, if it was read back. One that is on its way out is none.
     fn service(&self) -> Option<&Service> {
         let meta = &self.job.metadata;
         if !self.job.spec.has_plugin("svc") {
@@ -215,7 +215,8 @@ impl View<'_> {
         let mirror = self.inputs.mirror;
         let service = mirror.get::<Service>(&meta.namespace, &meta.name)?;
         let is_ours = service.metadata.is_controlled_by(&meta.uid);
-        is_ours.then_some(&**service)
+        let is_leaving = service.metadata.deletion_timestamp.is_some();
+        (is_ours && !is_leaving).then_some(&**service)
     }
 
     /// Whether an EndpointSlice of the Service was read back. One of a former Service of that name

@@ -81,9 +81,8 @@ pub(super) fn max_retry(job: &Job) -> i32 {
     job.spec.max_retry.unwrap_or(3)
 }
 
-/// Whether a job restarts that has no retry left.
-pub(super) fn is_used_up(job: &Job) -> bool {
-    let status = &job.status;
+/// Whether a job restarts, by this status, that has no retry left.
+pub(super) fn is_used_up(job: &Job, status: &JobStatus) -> bool {
     status.state.phase == JobPhase::Restarting && status.retry_count >= max_retry(job)
 }
 

@@ -12,9 +12,9 @@ use api::volcano::{
 };
 
 use super::delay::{Notes, Subject};
-use super::pods;
 use super::restart::LastKill;
-use super::roster::{Member, Roster, Standing, retry_of};
+use super::roster::{Member, Roster, Standing, retry_of, version_of};
+use super::{kept, pods};
 
 /// Something that happened, seen from the job.
 #[derive(Clone, Debug)]
@@ -85,7 +85,7 @@ pub(super) fn advise(job: &Job, roster: &Roster, group: Option<&PodGroup>, now: 
         if is_delayed && happening.is_over {
             continue;
         }
-        let has_to_wait = has_to_wait(job, roster, &wanted) || advice.due.is_some();
+        let has_to_wait = advice.due.is_some() || has_to_wait(job, roster, &wanted);
         // What has gone can be read from nothing afterwards.
         let is_noted = is_delayed || has_to_wait && happening.event == BusEvent::PodEvicted;
         let due = match happening.since {
@@ -140,19 +140,96 @@ fn whole_seconds(now: Time) -> Time {
 }
 
 /// How many pods of a task have gone without our doing since the last status was written. One that was
-/// marked as out of sync counts as there for as long as no status tells of anybody who goes.
+/// marked as out of sync counts as there for as long as no status tells of anybody who goes. What
+/// befalls pods of a former version is nobody's concern.
 pub(super) fn lost(job: &Job, roster: &Roster, task: &str) -> i64 {
     let counts = &job.status.task_status_count;
     let known = counts.get(task).map_or(0, TaskCount::pods);
-    let here = roster
-        .of_task(task)
-        .filter(|member| match member.standing {
-            Standing::Current | Standing::Former => true,
-            Standing::Victim => member.goes_alone,
-            Standing::Leaving => member.is_marked && job.status.terminating == 0,
+    let is_here = |member: &&Member| match member.standing {
+        Standing::Current | Standing::Former => true,
+        Standing::Victim => member.goes_alone,
+        Standing::Leaving => member.is_marked && job.status.terminating == 0,
+    };
+    let here = roster.of_task(task).filter(is_here);
+    let (former, current): (Vec<&Member>, Vec<&Member>) =
+        here.partition(|member| is_former(job, member));
+    let count = |pods: Vec<&Member>| i64::try_from(pods.len()).unwrap_or(i64::MAX);
+    let kept = kept::of(&job.status, task).unwrap_or_else(|| count(former));
+    known - kept - count(current)
+}
+
+fn is_former(job: &Job, member: &Member) -> bool {
+    version_of(&member.pod) < job.status.version
+}
+
+/// Who of a task has gone, as far as it can be told. Of those that are on their way out the last ones
+/// come first: who went before is known already, by a kill or a delay. Holes that are known, too, come
+/// last, since whoever is missing may have been made anew and have gone again.
+fn evicted<'a>(job: &Job, roster: &Roster, task: &'a Task, known: &Notes) -> Vec<Happening<'a>> {
+    let lost = usize::try_from(lost(job, roster, &task.name)).unwrap_or(0);
+    if lost == 0 {
+        return Vec::new();
+    }
+    let happening = |pod: Option<Box<str>>, partition| Happening {
+        event: BusEvent::PodEvicted,
+        exit_code: None,
+        task: Some(task),
+        pod,
+        partition,
+        since: None,
+        is_over: false,
+    };
+    let kill = LastKill::of(&job.status);
+    let is_noted = |pod: &str| {
+        let subject = Subject {
+            event: BusEvent::PodEvicted,
+            task: task.name.clone(),
+            pod: pod.into(),
+        };
+        known.get(&subject).is_some()
+    };
+    let is_news = |member: &&Member| {
+        member.standing == Standing::Leaving
+            && !member.is_marked
+            && i64::from(member.index) < i64::from(task.replicas())
+            && !is_former(job, member)
+            && !kill.takes(&job.status, member)
+            && !is_noted(&member.pod.metadata.name)
+    };
+    let mut leaving: Vec<&Member> = roster.of_task(&task.name).filter(is_news).collect();
+    leaving.sort_by_key(|member| std::cmp::Reverse(gone_since(&member.pod)));
+    let leaving = leaving.into_iter().map(|member| {
+        let name = (&*member.pod.metadata.name).into();
+        happening(Some(name), member.partition().map(Into::into))
+    });
+    let taken = roster.taken(&task.name);
+    // A task may be huge, and most of it not made yet: no more of its holes are looked at than needed.
+    let (taken, kill, is_noted, happening) = (&taken, &kill, &is_noted, &happening);
+    let holes = |are_known: bool| {
+        let indices = 0..u32::try_from(task.replicas()).unwrap_or(0);
+        let holes = indices.filter(move |index| taken.binary_search(index).is_err());
+        holes.filter_map(move |index| {
+            let name = pods::name(job, task, index);
+            let partition = pods::partition(task, index);
+            let is_known = is_noted(&name) || kill.names(&task.name, &name, partition.as_deref());
+            (is_known == are_known).then(|| happening(Some(name.into()), partition))
         })
-        .count();
-    known - i64::try_from(here).unwrap_or(i64::MAX)
+    };
+    let holes = holes(false).chain(holes(true));
+    let mut found: Vec<Happening<'_>> = leaving.chain(holes).take(lost).collect();
+    // Its task has shrunk meanwhile, or it was marked after it had gone.
+    if found.is_empty() {
+        found.push(happening(None, None));
+    }
+    found
+}
+
+/// When the deletion of a pod was asked for. What stands in it is when it is to be over.
+fn gone_since(pod: &Pod) -> Option<Time> {
+    let meta = &pod.metadata;
+    let grace = meta.deletion_grace_period_seconds.unwrap_or(0);
+    let asked = meta.deletion_timestamp?;
+    Some(asked.plus_ms(-grace.saturating_mul(1_000)))
 }
 
 fn happenings<'a>(
@@ -171,8 +248,10 @@ fn happenings<'a>(
     for (subject, _) in known.evictions() {
         // Like upstream: whoever runs again under that name has made it good.
         let mut members = roster.of_task(&subject.task);
+        // The one that goes may run on for a while.
         let is_good = members.any(|member| {
-            member.pod.metadata.name == subject.pod && member.pod.status.phase == PodPhase::Running
+            let is_running = member.counts() && member.pod.status.phase == PodPhase::Running;
+            is_running && member.pod.metadata.name == subject.pod
         });
         let task = tasks.get(&*subject.task).copied();
         found.push(Happening {
@@ -190,7 +269,8 @@ fn happenings<'a>(
         found.extend(of_pod(member, task));
     }
     for task in &job.spec.tasks {
-        found.extend(of_task(job, roster, task));
+        found.extend(evicted(job, roster, task, known));
+        found.extend(of_task(roster, task));
     }
     if group.is_some_and(|group| group.status.phase == PodGroupPhase::Unknown) {
         found.push(Happening {
@@ -210,10 +290,8 @@ fn of_pod<'a>(member: &Member, task: Option<&'a Task>) -> Option<Happening<'a>> 
     let pod = &member.pod;
     let (event, since, exit_code) = match pod.status.phase {
         PodPhase::Failed => {
-            let ended = first_end(pod);
-            let since = pod.status.at(ended.and_then(|end| end.finished_at));
-            let exit_code = ended.map_or(0, |end| end.exit_code);
-            (BusEvent::PodFailed, since, Some(exit_code))
+            let exit_code = first_end(pod).map_or(0, |end| end.exit_code);
+            (BusEvent::PodFailed, last_end(pod), Some(exit_code))
         }
         PodPhase::Unset | PodPhase::Pending => {
             (BusEvent::PodPending, pod.metadata.creation_timestamp, None)
@@ -231,7 +309,7 @@ fn of_pod<'a>(member: &Member, task: Option<&'a Task>) -> Option<Happening<'a>> 
     })
 }
 
-fn of_task<'a>(job: &Job, roster: &Roster, task: &'a Task) -> Vec<Happening<'a>> {
+fn of_task<'a>(roster: &Roster, task: &'a Task) -> Vec<Happening<'a>> {
     let members = || {
         let pods = roster.of_task(&task.name);
         pods.filter(|member| member.standing == Standing::Current)
@@ -248,28 +326,13 @@ fn of_task<'a>(job: &Job, roster: &Roster, task: &'a Task) -> Vec<Happening<'a>>
         is_over: false,
     };
     let mut found = Vec::new();
-    if lost(job, roster, &task.name) > 0 {
-        let leaving = roster
-            .of_task(&task.name)
-            .find(|member| member.standing == Standing::Leaving && !member.is_marked);
-        let pod = leaving.map(|member| &*member.pod);
-        let mut evicted = happening(BusEvent::PodEvicted, pod, None);
-        if pod.is_none() {
-            let taken = roster.taken(&task.name);
-            let hole = (0..u32::try_from(task.replicas()).unwrap_or(0))
-                .find(|i| taken.binary_search(i).is_err());
-            evicted.pod = hole.map(|index| pods::name(job, task, index).into());
-            evicted.partition = hole.and_then(|index| pods::partition(task, index));
-        }
-        found.push(evicted);
-    }
-    let succeeded = members()
-        .filter(|member| member.pod.status.phase == PodPhase::Succeeded)
-        .count();
-    if task.replicas() > 0 && i64::try_from(succeeded).unwrap_or(0) >= i64::from(task.replicas()) {
-        let last = members()
-            .filter_map(|member| member.pod.status.at(first_end(&member.pod)?.finished_at))
-            .max();
+    // Successes of former versions complete a task as well; that they came is told by the last of this one.
+    let has_succeeded = |member: &&Member| member.pod.status.phase == PodPhase::Succeeded;
+    let counting = roster.of_task(&task.name).filter(|member| member.counts());
+    let succeeded = i64::try_from(counting.filter(has_succeeded).count()).unwrap_or(0);
+    let is_news = members().any(|member| has_succeeded(&member));
+    if is_news && succeeded >= i64::from(task.replicas()) {
+        let last = members().filter_map(|member| last_end(&member.pod)).max();
         found.push(happening(BusEvent::TaskCompleted, None, last));
     }
     let limit = match task.max_retry {
@@ -312,6 +375,15 @@ fn first_end(pod: &Pod) -> Option<&ContainerTerminated> {
         .state
         .terminated
         .as_ref()
+}
+
+/// When the last container of a pod ended, and the pod with it.
+fn last_end(pod: &Pod) -> Option<Time> {
+    let status = &pod.status;
+    let containers = status.container_statuses.iter();
+    let containers = containers.chain(&status.init_container_statuses);
+    let ends = containers.filter_map(|it| status.at(it.state.terminated.as_ref()?.finished_at));
+    ends.max()
 }
 
 /// The first policy that matches: the task's in order, then the job's.
@@ -358,8 +430,8 @@ fn wanted(
     };
     // A restart that would kill nobody must not eat the job's retries, except that of a pod
     // that has gone already.
-    let has_victim = roster.current().any(|member| target.aims_at(member));
-    if target != LastKill::None && !has_victim && happening.event != BusEvent::PodEvicted {
+    let has_victim = || roster.current().any(|member| target.aims_at(member));
+    if target != LastKill::None && happening.event != BusEvent::PodEvicted && !has_victim() {
         return None;
     }
     let subject = match (&happening.pod, &task) {

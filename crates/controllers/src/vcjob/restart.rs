@@ -87,6 +87,16 @@ impl LastKill {
         }
     }
 
+    /// Whether it was aimed at the pod of this name, task and partition by one of them.
+    pub(super) fn names(&self, of_task: &str, name: &str, part: Option<&str>) -> bool {
+        match self {
+            LastKill::Task(task) => **task == *of_task,
+            LastKill::Pod(pod) => **pod == *name,
+            LastKill::Partition(task, id) => **task == *of_task && part == Some(&**id),
+            _ => false,
+        }
+    }
+
     /// Whether a pod must go because of it: it is aimed at and older than the decision.
     pub(super) fn takes(&self, status: &JobStatus, member: &Member) -> bool {
         let is_older = if self.is_whole() {

@@ -85,6 +85,8 @@ impl Roster {
             .map(|task| (&*task.name, i64::from(task.replicas())))
             .collect();
         let kill = LastKill::of(status);
+        // What has ended stays, however the job is changed afterwards.
+        let is_over = is_killing(status.state.phase);
         let members: Vec<Member> = dependants
             .pods()
             .filter_map(|pod| {
@@ -95,7 +97,7 @@ impl Roster {
                     Standing::Leaving
                 } else if is_killed(status, &kill, &member) {
                     Standing::Victim
-                } else if is_surplus || member.is_marked {
+                } else if !is_over && (is_surplus || member.is_marked) {
                     member.goes_alone = true;
                     Standing::Victim
                 } else if version_of(pod) < status.version {

@@ -17,8 +17,8 @@ use super::obstacle::{Obstacle, WORDS, Word};
 use super::phase::{self, Move};
 use super::policy::{Advice, Wanted};
 use super::restart::{LAST_KILL, LastKill, is_final, is_killing};
-use super::roster::{Counts, Roster};
-use super::{View, group, policy, volumes};
+use super::roster::{Counts, Member, Roster};
+use super::{View, group, kept, policy, volumes};
 use crate::command;
 use crate::note::Occasion;
 
@@ -209,13 +209,19 @@ fn knows_claims(job: &Job, obstacle: Option<&Obstacle>) -> bool {
     (job.status.state.phase == JobPhase::Unset || were_missing) && !are_missing
 }
 
-/// So many times longer the first status of a job waits whose gang is let in: nothing keeps its pods back but
+/// So many times longer the first status of a job waits whose pods are being made: nothing keeps them back but
 /// the work for others that comes before them.
-const LET_IN_TIMES: i64 = 10;
+const MAKING_TIMES: i64 = 10;
 
 /// Until when the first status, which says that the job is pending, waits for its pods: they mostly
-/// come at once, and both are then one write. Anything else that there is to say is said now.
-pub(super) fn held(view: &View<'_>, next: &Next, obstacle: Option<&Obstacle>) -> Option<Time> {
+/// come at once, and both are then one write. Anything else that there is to say is said now. `upkeep` is
+/// what this step makes.
+pub(super) fn held(
+    view: &View<'_>,
+    next: &Next,
+    obstacle: Option<&Obstacle>,
+    upkeep: &[Intent],
+) -> Option<Time> {
     let job = view.job;
     let is_first = job.status.state.phase == JobPhase::Unset
         && next.status.state.phase == JobPhase::Pending
@@ -224,11 +230,21 @@ pub(super) fn held(view: &View<'_>, next: &Next, obstacle: Option<&Obstacle>) ->
     if !is_first || next.is_moved || !view.lacks_pods() {
         return None;
     }
+    let is_making = upkeep.iter().any(|it| it.target.kind == Kind::Pod);
+    let members = &view.roster.members;
+    let waits = |member: &Member| {
+        let phase = member.pod.status.phase;
+        member.counts() && matches!(phase, PodPhase::Unset | PodPhase::Pending)
+    };
+    // The others wait for what these do, or for room, and policies hear only of what a status tells.
+    let is_on_its_way = members.is_empty() || is_making && members.iter().all(waits);
+    if !is_on_its_way {
+        return None;
+    }
     let created = job.metadata.creation_timestamp?;
     let rest_ms = view.inputs.settings.first_status_ms;
-    let is_let_in = view.group.is_some_and(group::is_let_in);
-    let rest_ms = match is_let_in && next.status.state.reason.is_empty() {
-        true => rest_ms.saturating_mul(LET_IN_TIMES),
+    let rest_ms = match is_making && next.status.state.reason.is_empty() {
+        true => rest_ms.saturating_mul(MAKING_TIMES),
         false => rest_ms,
     };
     let until = created.plus_ms(rest_ms);
@@ -329,7 +345,7 @@ fn act(view: &View<'_>, next: &mut Next) {
         JobPhase::Pending | JobPhase::Running | JobPhase::Restarting
     );
     // It fails in this very step, and its pods stay as they are.
-    if !is_active || phase::is_used_up(job) {
+    if !is_active || phase::is_used_up(job, &job.status) {
         return;
     }
     // What a former group has lost was lost by the kill.
@@ -424,6 +440,11 @@ fn count(view: &View<'_>, next: &mut Next) -> Counts {
     };
     let counts = roster.counts();
     let status = &mut next.status;
+    // Where no policy is asked any more nobody needs to know whose version it was.
+    match is_killing(status.state.phase) || phase::is_used_up(view.job, status) {
+        true => kept::clear(status),
+        false => kept::write(roster, status),
+    }
     status.pending = counts.pending;
     status.running = counts.running;
     status.succeeded = counts.succeeded;
@@ -455,7 +476,8 @@ fn explain(view: &View<'_>, obstacle: Option<&Obstacle>, next: &mut Next) {
     if let Some(obstacle) = obstacle {
         let reason = obstacle.word.reason();
         if &*before.reason != reason {
-            let occasion = view.occasion("obstacle");
+            let entry = view.entry("obstacle");
+            let occasion = view.occasion(&entry);
             let note = occasion.warning(obstacle.word.event(), &obstacle.message, view.inputs.now);
             next.notes.push(note);
         }
@@ -467,7 +489,8 @@ fn explain(view: &View<'_>, obstacle: Option<&Obstacle>, next: &mut Next) {
         && state.phase == JobPhase::Pending
     {
         if &*before.reason != WAITS_FOR_QUEUE {
-            let occasion = view.occasion("queue");
+            let entry = view.entry("queue");
+            let occasion = view.occasion(&entry);
             let text = format!(
                 "PodGroup {}:{} unschedule,reason: {message}",
                 view.job.metadata.namespace,
@@ -547,8 +570,14 @@ fn stamp(view: &View<'_>, next: &mut Next) {
     }
 }
 
-/// The occasion of an event about the job.
 impl View<'_> {
+    /// What tells this time of coming into a wait from those before. Where the write that says so is
+    /// refused and tried again, its event has not been told yet.
+    fn entry(&self, wait: &str) -> String {
+        format!("{wait}/{}", self.job.metadata.resource_version)
+    }
+
+    /// The occasion of an event about the job.
     pub(super) fn occasion<'a>(&'a self, id: &'a str) -> Occasion<'a> {
         Occasion {
             kind: Kind::VcJob,

@@ -126,15 +126,31 @@ pub(super) fn waiting_for_class(mirror: &Mirror) -> impl Iterator<Item = ObjectK
     jobs.map(|job| super::key_of(job))
 }
 
+/// Whether a volume belongs to no class and to no claim.
+fn is_free(volume: &PersistentVolume) -> bool {
+    let spec = &volume.spec;
+    spec.storage_class_name.is_empty() && spec.claim_ref.is_none()
+}
+
+fn has_default(mirror: &Mirror) -> bool {
+    let mut classes = mirror.list::<StorageClass>();
+    classes.any(|class| class.is_default())
+}
+
 /// Whether a change of a volume brings a class that had been none: one without an object of its own,
-/// of which this is the first volume.
+/// of which this is the first volume. A volume without a class that becomes free is like one.
 pub(super) fn makes_class(mirror: &Mirror, change: &Change) -> bool {
     let [before, after] = [change.before(), change.after::<PersistentVolume>()];
     let class = |volume: &Arc<PersistentVolume>| volume.spec.storage_class_name.clone();
     let Some(new) = after.map(class) else {
         return false;
     };
-    if new.is_empty() || before.map(class).as_ref() == Some(&new) {
+    if new.is_empty() {
+        // It serves who names no class, where none is the default.
+        let was_free = before.is_some_and(|volume| is_free(volume));
+        return !was_free && after.is_some_and(|it| is_free(it)) && !has_default(mirror);
+    }
+    if before.map(class).as_ref() == Some(&new) {
         return false;
     }
     if mirror.get::<StorageClass>("", &new).is_some() {
@@ -144,28 +160,35 @@ pub(super) fn makes_class(mirror: &Mirror, change: &Change) -> bool {
     volumes.nth(1).is_none()
 }
 
-/// What may go wrong later: claims that only one node can mount, where there are several.
+/// What may go wrong later: claims that only one node can mount, where there are several, or only one pod.
 pub(super) fn warnings(mirror: &Mirror, job: &Job) -> Vec<String> {
     let replicas = job.spec.replicas();
-    if replicas < 2 || mirror.count(Kind::Node) < 2 {
+    if replicas < 2 {
         return Vec::new();
     }
+    let has_nodes = mirror.count(Kind::Node) > 1;
     let volumes = job.spec.volumes.iter().enumerate();
-    let is_single_node = |mode: &str| mode == "ReadWriteOnce";
     volumes
         .filter_map(|(index, volume)| {
             let name = claim_name(job, index, volume);
-            let is_single = match &volume.volume_claim {
+            let modes: Vec<&str> = match &volume.volume_claim {
                 Some(spec) => {
                     let modes = spec["accessModes"].as_array().into_iter().flatten();
-                    modes.filter_map(Value::as_str).all(is_single_node)
+                    modes.filter_map(Value::as_str).collect()
                 }
                 None => {
                     let namespace = &job.metadata.namespace;
                     let claim = mirror.get::<PersistentVolumeClaim>(namespace, &name)?;
-                    claim.spec.access_modes.iter().all(|mode| is_single_node(mode))
+                    claim.spec.access_modes.iter().map(|mode| &**mode).collect()
                 }
             };
+            if is_single_pod(&modes) {
+                // Where they cannot, an obstacle says so.
+                return (!needs_several(job)).then(|| format!(
+                    "pvc {name} has access mode {SINGLE_POD}, so the {replicas} pods of the job must run one after another"
+                ));
+            }
+            let is_single = has_nodes && modes.iter().all(|mode| *mode == "ReadWriteOnce");
             is_single.then(|| {
                 format!(
                     "pvc {name} has access mode ReadWriteOnce, so all {replicas} pods of the job must run on one node"
@@ -173,6 +196,18 @@ pub(super) fn warnings(mirror: &Mirror, job: &Job) -> Vec<String> {
             })
         })
         .collect()
+}
+
+/// The access mode of what one pod at a time can use.
+const SINGLE_POD: &str = "ReadWriteOncePod";
+
+fn is_single_pod(modes: &[&str]) -> bool {
+    !modes.is_empty() && modes.iter().all(|mode| *mode == SINGLE_POD)
+}
+
+/// Whether the job starts only with several of its pods at once.
+fn needs_several(job: &Job) -> bool {
+    job.spec.replicas() > 1 && job.spec.min_available() > 1
 }
 
 fn missing(mirror: &Mirror, job: &Job) -> Option<Obstacle> {
@@ -212,8 +247,8 @@ fn missing(mirror: &Mirror, job: &Job) -> Option<Obstacle> {
     })
 }
 
-/// A claim that only one pod may use, and more than one pod that wants it, can never work.
-/// One node for several pods is possible with `ReadWriteOnce`, so that is no obstacle.
+/// A claim that only one pod may use, and a gang of more than one pod that wants it, can never work.
+/// One pod after another can, and so can several on one node with `ReadWriteOnce`: that is no obstacle.
 fn of_named(mirror: &Mirror, job: &Job, volume: &JobVolume) -> Option<Obstacle> {
     let name = &volume.volume_claim_name;
     let claim = mirror.get::<PersistentVolumeClaim>(&job.metadata.namespace, name)?;
@@ -230,12 +265,11 @@ fn single_pod_only<'a>(
     modes: impl Iterator<Item = &'a str>,
 ) -> Option<Obstacle> {
     let modes: Vec<&str> = modes.collect();
-    let is_single = !modes.is_empty() && modes.iter().all(|mode| *mode == "ReadWriteOncePod");
-    let replicas = job.spec.replicas();
-    (is_single && replicas > 1).then(|| Obstacle {
+    let least = job.spec.min_available();
+    (is_single_pod(&modes) && needs_several(job)).then(|| Obstacle {
         word: Word::AccessMode,
         message: format!(
-            "pvc {name} has access mode ReadWriteOncePod, but {replicas} pods of the job mount it"
+            "pvc {name} has access mode {SINGLE_POD}, but the job starts with {least} pods that mount it"
         ),
         waits_for: vec![ObjectKey::new(
             Kind::PersistentVolumeClaim,
@@ -316,10 +350,11 @@ fn no_class(mirror: &Mirror, volume: &JobVolume, spec: &Value) -> Option<Obstacl
                 waits_for: vec![ObjectKey::new(Kind::StorageClass, "", class)],
             })
         }
+        // Its volume is chosen already.
+        None if spec["volumeName"].as_str().is_some_and(|it| !it.is_empty()) => None,
         None => {
-            let exists = mirror
-                .list::<StorageClass>()
-                .any(|class| class.is_default());
+            let mut volumes = mirror.list::<PersistentVolume>();
+            let exists = has_default(mirror) || volumes.any(|volume| is_free(volume));
             (!exists).then(|| Obstacle {
                 word: Word::NoDefaultClass,
                 message: format!(
