@@ -43,8 +43,11 @@ fn refusal(refused: &Refused) -> String {
 }
 
 fn title(fate: &Fate) -> String {
-    let pod = if fate.is_lone { "pod " } else { "" };
-    format!("{pod}{}/{}", fate.namespace, fate.name)
+    match &fate.job {
+        Some(job) => format!("vcjob {}/{job}", fate.namespace),
+        None if fate.is_lone => format!("pod {}/{}", fate.namespace, fate.name),
+        None => format!("{}/{}", fate.namespace, fate.name),
+    }
 }
 
 fn start(fate: &Fate) -> String {
@@ -114,6 +117,7 @@ pub(super) fn json(refused: &[Refused], outcome: &Outcome) -> Value {
                 "namespace": it.namespace,
                 "name": it.name,
                 "kind": if it.is_lone { "Pod" } else { "PodGroup" },
+                "job": it.job,
                 "placed": it.placed,
                 "pods": it.pods,
                 "nodes": it.nodes,
