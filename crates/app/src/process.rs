@@ -327,8 +327,9 @@ fn unready(counted: &Counted) -> Option<String> {
     if let Some(foreign) = foreign(counted) {
         return Some(foreign.why);
     }
-    let mut leases = counted.leases.iter();
-    if let Some(unknown) = leases.find(|it| !it.is_held && it.holder.is_empty()) {
+    // Those behind the first that is not held are not asked for, so that nobody knows of them.
+    let awaited = counted.leases.iter().find(|it| !it.is_held);
+    if let Some(unknown) = awaited.filter(|it| it.holder.is_empty()) {
         let lease = &unknown.lease;
         let (namespace, name) = (&lease.namespace, &lease.name);
         return Some(format!(
@@ -562,6 +563,13 @@ mod tests {
         assert!(why.contains("volcano-system/volcano"), "{why}");
         counted.leases = vec![standing(false, "other")];
         assert_eq!(unready(&counted), None, "it waits for its turn");
+        // Of several Leases those behind the one that it waits for have not been asked for.
+        counted.leases.push(standing(false, ""));
+        assert_eq!(unready(&counted), None, "it waits for the first");
+        counted.leases[0] = standing(true, "");
+        assert!(unready(&counted).is_some(), "it does not know the second");
+        counted.leases[1] = standing(false, "other");
+        assert_eq!(unready(&counted), None, "it waits for the second");
         counted.leases = vec![standing(true, "")];
         counted.metrics.is_leading = true;
         let why = unready(&counted).expect("it has not read all");

@@ -52,7 +52,7 @@ pub enum Start {
 pub struct Connection {
     /// Kubeconfig file; `None` means `KUBECONFIG`, the user's default file, or in-cluster.
     pub kubeconfig: Option<PathBuf>,
-    /// URL of the API server, instead of the kubeconfig's.
+    /// URL of the API server, or its `HOST:PORT`, instead of the kubeconfig's.
     pub master: Option<String>,
 }
 

@@ -17,6 +17,7 @@ use kube::client::Body;
 use serde_json::value::RawValue;
 use tower::ServiceExt;
 
+use crate::address::address;
 use crate::keys;
 use crate::lines::lines;
 
@@ -136,7 +137,7 @@ impl Cluster {
 
     /// Speaks to the cluster that a kubeconfig names: the file at `path`, else `$KUBECONFIG`, else
     /// the usual file, else the service account of the pod that we run in. `master` is the server's
-    /// URL instead of the one found there; with it alone, no file is needed.
+    /// URL, or its host and port, instead of the one found there; with it alone, no file is needed.
     pub async fn from_kubeconfig(
         path: Option<&Path>,
         master: Option<&str>,
@@ -150,10 +151,6 @@ impl Cluster {
             path: shown.clone(),
             why: last_cause(&*cause),
         };
-        let master: Option<http::Uri> = master
-            .map(str::parse)
-            .transpose()
-            .map_err(|error: http::uri::InvalidUri| failed(Box::new(error)))?;
         let mut config = match path {
             Some(path) => {
                 let file = kube::config::Kubeconfig::read_from(path)
@@ -162,15 +159,17 @@ impl Cluster {
                     .await
                     .map_err(|error| failed(Box::new(error)))?
             }
-            None => match (kube::Config::infer().await, &master) {
+            None => match (kube::Config::infer().await, master) {
                 (Ok(config), _) => config,
-                (Err(_), Some(master)) => kube::Config::new(master.clone()),
+                (Err(_), Some(_)) => kube::Config::new(http::Uri::default()),
                 (Err(error), None) => return Err(failed(Box::new(error))),
             },
         };
-        if let Some(master) = master {
-            config.cluster_url = master;
-        }
+        let server = master.map_or_else(|| config.cluster_url.to_string(), str::to_owned);
+        config.cluster_url = address(&server, &config).map_err(|why| ClientError::Kubeconfig {
+            path: "the address of the API server".to_owned(),
+            why,
+        })?;
         // Whoever asks decides about retries; a hidden one would turn a refusal into a wait.
         config.default_retry = false;
         config.read_timeout = None;

@@ -6,6 +6,7 @@
 //! spoken ([`api::dialect`]). A lost answer is
 //! [`api::intent::WriteOutcome::Unknown`], never a guess.
 
+mod address;
 pub mod ask;
 mod cluster;
 mod keys;

@@ -127,6 +127,7 @@ fn found_before<'a>(mirror: &'a Mirror, source: &str) -> BTreeMap<&'a str, &'a H
 fn reconcile(inputs: &Inputs<'_>, source: &str, found: &[Found]) -> Step {
     let before = found_before(inputs.mirror, source);
     let names: BTreeSet<&str> = found.iter().map(|it| &*it.name).collect();
+    assert_eq!(names.len(), found.len(), "no two are found under one name");
     let mut intents = Vec::new();
     for it in found {
         intents.extend(match inputs.mirror.get::<HyperNode>("", &it.name) {

@@ -11,7 +11,7 @@ use api::meta::ObjectMeta;
 use api::volcano::{
     COOLDOWN_TIME, GROUP_MIN_MEMBER, GROUP_NAME, JDB_MAX_UNAVAILABLE, JDB_MIN_AVAILABLE,
     PREEMPTABLE, PodGroup, QUEUE_OF_POD, REVOCABLE_ZONE, TOPOLOGY_HIGHEST_TIER, TOPOLOGY_MODE,
-    pod_group_of_owner,
+    group_of_pod, pod_group_of_owner,
 };
 use mirror::{Change, Mirror};
 use serde_json::{Value, json};
@@ -70,8 +70,7 @@ fn keys(mirror: &Mirror, change: &Change, keys: &mut Vec<ObjectKey>) {
 
 /// Whether a pod has no group yet, or one that is not there.
 fn is_waiting(mirror: &Mirror, pod: &Pod) -> bool {
-    is_active(pod)
-        && (!pod.metadata.annotations.contains_key(GROUP_NAME) || lacks_group(mirror, pod))
+    is_active(pod) && (group_of_pod(&pod.metadata).is_none() || lacks_group(mirror, pod))
 }
 
 fn step(inputs: &Inputs<'_>) -> Step {
@@ -91,7 +90,7 @@ fn step(inputs: &Inputs<'_>) -> Step {
         return Step::idle();
     }
     let name = group_name(pod);
-    if meta.annotations.contains_key(GROUP_NAME) {
+    if group_of_pod(meta).is_some() {
         if !lacks_group(mirror, pod) {
             return Step::idle();
         }
@@ -132,9 +131,9 @@ fn group_name(pod: &Pod) -> String {
 /// and the second may have failed.
 fn lacks_group(mirror: &Mirror, pod: &Pod) -> bool {
     let meta = &pod.metadata;
-    let joined = meta.annotations.get(GROUP_NAME);
-    joined.is_some_and(|joined| **joined == *group_name(pod))
-        && joined.is_some_and(|name| mirror.get::<PodGroup>(&meta.namespace, name).is_none())
+    group_of_pod(meta).is_some_and(|joined| {
+        *joined == *group_name(pod) && mirror.get::<PodGroup>(&meta.namespace, joined).is_none()
+    })
 }
 
 fn join(pod: &Pod, group: &str) -> Intent {
@@ -188,7 +187,8 @@ pub(crate) fn spec(pod: &Pod, min_member: i32) -> Value {
     if !pod.spec.priority_class_name.is_empty() {
         spec["priorityClassName"] = json!(pod.spec.priority_class_name);
     }
-    if let Some(queue) = meta.annotations.get(QUEUE_OF_POD) {
+    let queue = meta.annotations.get(QUEUE_OF_POD);
+    if let Some(queue) = queue.filter(|queue| !queue.is_empty()) {
         spec["queue"] = json!(queue);
     }
     if let Some(topology) = topology(meta) {
@@ -262,7 +262,9 @@ fn topology(meta: &ObjectMeta) -> Option<Value> {
     if mode.is_none() && tier.is_none() {
         return None;
     }
-    let mut topology = json!({ "mode": mode.map_or("hard", |mode| mode) });
+    // As upstream: what is not soft, however it is written, is hard.
+    let is_soft = mode.is_some_and(|mode| mode.eq_ignore_ascii_case("soft"));
+    let mut topology = json!({ "mode": if is_soft { "soft" } else { "hard" } });
     if let Some(tier) = tier.and_then(|tier| tier.parse::<i64>().ok()) {
         topology["highestTierAllowed"] = json!(tier);
     }

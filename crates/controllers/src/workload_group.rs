@@ -9,7 +9,7 @@ use api::core::{Pod, ReplicaSet, StatefulSet};
 use api::intent::{Intent, ObjectKey, Part};
 use api::kind::Kind;
 use api::meta::ObjectMeta;
-use api::volcano::{GROUP_NAME, PodGroup, pod_group_of_owner};
+use api::volcano::{PodGroup, group_of_pod, pod_group_of_owner};
 use mirror::{Change, Mirror};
 use serde_json::{Map, Value, json};
 
@@ -45,9 +45,9 @@ fn keys(_mirror: &Mirror, change: &Change, keys: &mut Vec<ObjectKey>) {
 
 /// Whether a pod is in the group that was made for its owner.
 fn has_joined(pod: &ObjectMeta) -> bool {
-    let joined = pod.annotations.get(GROUP_NAME);
+    let joined = group_of_pod(pod);
     let owner = pod.controller();
-    joined.is_some_and(|name| owner.is_some_and(|it| **name == *pod_group_of_owner(&it.uid)))
+    joined.is_some_and(|name| owner.is_some_and(|it| *name == *pod_group_of_owner(&it.uid)))
 }
 
 /// A ReplicaSet or StatefulSet, as far as its group is concerned.

@@ -10,7 +10,7 @@ use std::collections::BTreeMap;
 use api::core::TextMap;
 use api::disk::SELECTED_NODE;
 use api::kind::Kind;
-use api::volcano::{DEFAULT_QUEUE, GROUP_NAME, JOB_NAME};
+use api::volcano::{DEFAULT_QUEUE, JOB_NAME, group_of_pod};
 use model::Ranked;
 
 use crate::object::Object;
@@ -400,9 +400,9 @@ fn pod_device_claim<'a>(object: &'a Object, terms: &mut Terms<'a>) {
 
 fn pod_group<'a>(object: &'a Object, terms: &mut Terms<'a>) {
     if let Object::Pod(pod) = object
-        && let Some(group) = pod.metadata.annotations.get(GROUP_NAME)
+        && let Some(group) = group_of_pod(&pod.metadata)
     {
-        terms.add(&pod.metadata.namespace, &**group);
+        terms.add(&pod.metadata.namespace, group);
     }
 }
 

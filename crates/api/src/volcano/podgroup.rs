@@ -2,6 +2,7 @@
 
 use std::collections::BTreeMap;
 
+use super::GROUP_NAME;
 use crate::core::ResourceList;
 use crate::meta::ObjectMeta;
 use crate::selector::LabelSelector;
@@ -123,6 +124,12 @@ round_trip! {
 /// The name of the gang of a Volcano job.
 pub fn pod_group_of_job(name: &str, uid: &str) -> String {
     format!("{name}-{uid}")
+}
+
+/// The gang that a pod names. One of no name is none.
+pub fn group_of_pod(pod: &ObjectMeta) -> Option<&str> {
+    let name = pod.annotations.get(GROUP_NAME)?;
+    (!name.is_empty()).then_some(&**name)
 }
 
 /// The name of the gang of plain pods: of their controller, or of the single pod.

@@ -119,6 +119,15 @@ pub(super) const HYPER_NODES_ALONE: Row = Row {
         rows::LOGGING,
     ],
     read: |typed| {
+        // Upstream's process alone minds these.
+        for (flag, is_positive) in [
+            ("kube-api-qps", typed.rate("kube-api-qps") > 0.0),
+            ("kube-api-burst", typed.whole("kube-api-burst") > 0),
+        ] {
+            if !is_positive {
+                bail!("--{flag}: it must be greater than 0");
+            }
+        }
         Gates::of_controllers(&typed.texts("feature-gates"))?;
         let deciding = Deciding::Controllers(Controllers {
             rows: HYPER_NODES.to_vec(),

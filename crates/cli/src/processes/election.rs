@@ -16,6 +16,8 @@ const OLD_NAMESPACE: &str = "lock-object-namespace";
 const LOCK: &str = "leases";
 const NAMESPACE: &str = "leader-elect-resource-namespace";
 const NAME: &str = "leader-elect-resource-name";
+/// So much of an odd name stays: with its sum it is short enough for an object's.
+const PLAIN_MAX: usize = 200;
 
 /// What the flags ask for; `None` where nobody else decides. `names` are the Leases where none was
 /// named, held for what `serves` says; `identity` is nobody else's.
@@ -42,18 +44,17 @@ pub(super) fn election(
         false => old,
     };
     let name = typed.text(NAME);
-    let names: Vec<&str> = match name.is_empty() {
-        true => names.iter().map(|name| &**name).collect(),
-        false => vec![name],
-    };
-    for (flag, name) in [(NAMESPACE, namespace)]
-        .into_iter()
-        .chain(names.iter().map(|name| (NAME, *name)))
-    {
+    let named = Some(name).filter(|name| !name.is_empty());
+    for (flag, name) in std::iter::once((NAMESPACE, namespace)).chain(named.map(|it| (NAME, it))) {
         if let Some(complaint) = check_subdomain(name).first() {
             bail!("--{flag} {name:?}: {complaint}");
         }
     }
+    let names: Vec<String> = match named {
+        Some(name) => vec![name.to_owned()],
+        None => names.iter().map(|name| lease_of(name)).collect(),
+    };
+    let names = names.iter().map(String::as_str);
     let millis = |flag: &str| i64::try_from(typed.duration(flag).as_millis()).unwrap_or(i64::MAX);
     let settings = ElectionSettings {
         lease_ms: millis("leader-elect-lease-duration"),
@@ -65,5 +66,28 @@ pub(super) fn election(
     match settings.problem() {
         Some(problem) => bail!("--leader-elect-…: {problem}"),
         None => Ok(Some(settings)),
+    }
+}
+
+/// The Lease of a scheduler: called like it where an object can be. Pods may name any text as theirs; of one
+/// that cannot be an object's name what can stays, with a sum behind it that tells it from others.
+fn lease_of(scheduler: &str) -> String {
+    if check_subdomain(scheduler).is_empty() {
+        return scheduler.to_owned();
+    }
+    let plain = |c: char| match c.to_ascii_lowercase() {
+        c if c.is_ascii_alphanumeric() => c,
+        _ => '-',
+    };
+    let plain: String = scheduler.chars().take(PLAIN_MAX).map(plain).collect();
+    // FNV-1a.
+    let sum = scheduler
+        .bytes()
+        .fold(0xcbf2_9ce4_8422_2325, |sum: u64, byte| {
+            (sum ^ u64::from(byte)).wrapping_mul(0x0000_0100_0000_01b3)
+        });
+    match plain.trim_matches('-') {
+        "" => format!("scheduler-{sum:016x}"),
+        plain => format!("{plain}-{sum:016x}"),
     }
 }

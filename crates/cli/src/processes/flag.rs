@@ -16,7 +16,7 @@ pub(super) enum Takes {
     OneOf(&'static [&'static str]),
     /// A whole number, not below this and not above that.
     Whole(i64, i64),
-    /// How many a second: a number that is not negative, and need not be whole.
+    /// How many a second: any number, which need not be whole. Below 0 there is no limit.
     Rate,
     /// A duration such as 15s or 1m30s.
     Duration,
@@ -152,6 +152,11 @@ impl Flag {
             Takes::Texts => argument,
             _ => argument.overrides_with(self.name),
         };
+        // As upstream's parser: a flag that wants a value takes the next word, whatever it begins with.
+        let argument = match self.takes {
+            Takes::Switch => argument,
+            _ => argument.allow_hyphen_values(true),
+        };
         match self.takes {
             Takes::Switch => argument
                 .num_args(0..=1)
@@ -160,9 +165,9 @@ impl Flag {
                 .value_parser(BoolishValueParser::new()),
             Takes::Text => argument,
             Takes::OneOf(words) => argument.value_parser(words.to_vec()),
-            Takes::Whole(least, most) => argument
-                .value_parser(clap::value_parser!(i64).range(least..=most))
-                .allow_hyphen_values(true),
+            Takes::Whole(least, most) => {
+                argument.value_parser(clap::value_parser!(i64).range(least..=most))
+            }
             Takes::Rate => argument.value_parser(ValueParser::new(rate)),
             Takes::Duration => argument.value_parser(ValueParser::new(long)),
             Takes::Texts => argument.action(ArgAction::Append).value_delimiter(','),
@@ -171,11 +176,7 @@ impl Flag {
 }
 
 fn rate(text: &str) -> Result<f64, String> {
-    let read: f64 = text.parse().map_err(|_| "it is no number".to_owned())?;
-    let is_rate = read.is_finite() && read >= 0.0;
-    is_rate
-        .then_some(read)
-        .ok_or_else(|| "it may not be negative or endless".to_owned())
+    text.parse().map_err(|_| "it is no number".to_owned())
 }
 
 /// A duration in Go's notation.

@@ -21,7 +21,7 @@ pub(super) const CONNECTION: Group = Group {
             "master",
             Takes::Text,
             "",
-            "URL of the API server, instead of the kubeconfig's",
+            "URL of the API server, or its HOST:PORT, instead of the kubeconfig's",
         ),
     ],
 };
@@ -39,7 +39,7 @@ pub(super) const FAST: Group = Group {
         ),
         ignored(
             "kube-api-burst",
-            Takes::Whole(0, 1 << 31),
+            Takes::Whole(i64::MIN, i64::MAX),
             "2000",
             "Requests at once",
             BY_COUNT,
@@ -60,7 +60,7 @@ pub(super) const SLOW: Group = Group {
         ),
         ignored(
             "kube-api-burst",
-            Takes::Whole(0, 1 << 31),
+            Takes::Whole(i64::MIN, i64::MAX),
             "100",
             "Requests at once",
             BY_COUNT,
@@ -125,7 +125,7 @@ pub(super) const LEASE_OF_NAMES: Group = Group {
         "leader-elect-resource-name",
         Takes::Text,
         "",
-        "Name of the Lease; without it one for each --scheduler-name, called like it",
+        "Name of the Lease; without it one for each --scheduler-name, called like it as far as an object can be",
     )],
 };
 
@@ -218,6 +218,20 @@ pub(super) const LOGGING: Group = Group {
             Takes::Switch,
             "false",
             "Log to standard error as well as to files",
+            ONE_STREAM,
+        ),
+        ignored(
+            "alsologtostderrthreshold",
+            Takes::Text,
+            "0",
+            "From which severity on lines of files go to standard error, too",
+            ONE_STREAM,
+        ),
+        ignored(
+            "legacy-stderr-threshold-behavior",
+            Takes::Switch,
+            "true",
+            "Whether --logtostderr is for all severities",
             ONE_STREAM,
         ),
         ignored(

@@ -20,6 +20,8 @@ use crate::verbs::serving::{names, reach};
 
 const ON_CHANGE: &str = "it decides as soon as something changes";
 const EVERY_NODE: &str = "every node is looked at";
+/// What upstream takes for how much to look at: below 1 it computes that itself.
+const ANY: Takes = Takes::Whole(i32::MIN as i64, i32::MAX as i64);
 const ONE_THREAD: &str = "a cycle takes milliseconds, on one thread";
 
 /// The scheduler.
@@ -317,21 +319,21 @@ const HOW: Group = Group {
         ),
         ignored(
             "minimum-feasible-nodes",
-            Takes::Whole(0, 1 << 31),
+            ANY,
             "100",
             "How many nodes are found before the search ends",
             EVERY_NODE,
         ),
         ignored(
             "minimum-percentage-nodes-to-find",
-            Takes::Whole(0, 100),
+            ANY,
             "5",
             "The least share of nodes that is looked at",
             EVERY_NODE,
         ),
         ignored(
             "percentage-nodes-to-find",
-            Takes::Whole(0, 100),
+            ANY,
             "0",
             "The share of nodes that is looked at",
             EVERY_NODE,

@@ -235,7 +235,7 @@ const UPSTREAM: &[(&str, &str)] = &[
 const UPSTREAM_ALL: &str = "feature-gates= version=false v=0 vmodule= logtostderr=true \
     alsologtostderr=false stderrthreshold=INFO log-dir= log-file= log-file-max-size=1800 \
     log-flush-frequency=5s log-backtrace-at=:0 add-dir-header=false one-output=false skip-headers=false \
-    skip-log-headers=false";
+    skip-log-headers=false alsologtostderrthreshold=0 legacy-stderr-threshold-behavior=true";
 
 /// Flags of those that are elected.
 const UPSTREAM_ELECTED: &str = "leader-elect=true leader-elect-lease-duration=15s \
@@ -441,6 +441,9 @@ fn what_cannot_be_meant_is_refused_with_its_flag() {
             "--agent-scheduler-name=a",
         ],
         &["katmai", "scheduler", "--scheduler-name="],
+        &["katmai", "hypernode-controller", "--kube-api-qps=0"],
+        &["katmai", "hypernode-controller", "--kube-api-burst=-1"],
+        &["katmai", "controllers", "--kube-api-qps=many"],
         &["katmai", "scheduler", "--strict"],
         &["katmai", "scheduler", "--schedule-period=soon"],
         &["katmai", "scheduler", "--scheduler-sharding-mode=half"],
@@ -479,6 +482,58 @@ fn what_cannot_be_meant_is_refused_with_its_flag() {
             "{wrong:?}"
         );
     }
+}
+
+/// What upstream's parsers take, in words that manifests have.
+#[test]
+fn what_upstream_takes_ends_no_process() {
+    for typed in [
+        &["vc-scheduler", "--percentage-nodes-to-find=-1"][..],
+        &["vc-scheduler", "--percentage-nodes-to-find=101"],
+        &["vc-scheduler", "--minimum-percentage-nodes-to-find", "-1"],
+        &["vc-agent-scheduler", "--minimum-feasible-nodes=-5"],
+        &["vc-scheduler", "--kube-api-qps=-1", "--kube-api-burst=-1"],
+        &["vc-controller-manager", "--kube-api-qps", "-1"],
+        &["vc-controller-manager", "--kube-api-qps=0"],
+        &["vc-scheduler", "--node-selector="],
+        &["vc-scheduler", "--node-selector", ""],
+        &["vc-scheduler", "--legacy_stderr_threshold_behavior=false"],
+        &["vc-scheduler", "--alsologtostderrthreshold=WARNING"],
+        &["vc-scheduler", "--scheduler-name", "-odd-"],
+    ] {
+        process(typed);
+    }
+    let rows = |typed: &[&str]| match process(typed).deciding {
+        Deciding::Controllers(wish) => wish.rows,
+        Deciding::Scheduler { .. } => panic!("controllers are wanted"),
+    };
+    let words = "-sharding-controller,*";
+    assert_eq!(
+        rows(&["vc-controller-manager", "--controllers", words]),
+        rows(&["vc-controller-manager"])
+    );
+}
+
+/// A name that no object can have makes a Lease of its own all the same; a Lease that is named has to be one.
+#[test]
+fn a_scheduler_of_any_name_has_a_lease() {
+    let of = |name: &str| {
+        let leases = leases(&["vc-scheduler", &format!("--scheduler-name={name}")]).1;
+        assert_eq!(leases.len(), 1, "{leases:?}");
+        assert!(
+            api::names::check_subdomain(&leases[0]).is_empty(),
+            "{leases:?}"
+        );
+        leases[0].clone()
+    };
+    assert_eq!(of("my.scheduler-1"), "my.scheduler-1");
+    assert_eq!(of("UPPER"), "upper-51d156b2727ae687");
+    let long = "x".repeat(300);
+    let odd = [
+        "UPPER", "Upper", "upper", "a_b", "a-b", "a b", "-", "_", "ä", &long,
+    ];
+    let different: BTreeSet<String> = odd.iter().map(|name| of(name)).collect();
+    assert_eq!(different.len(), odd.len(), "{different:?}");
 }
 
 /// S2.3: the level of the gate, and who answers for names.

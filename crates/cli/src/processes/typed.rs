@@ -45,6 +45,11 @@ impl<'a> Typed<'a> {
         typed.unwrap_or_else(|| self.row(name).default.parse().unwrap_or(0))
     }
 
+    pub(super) fn rate(&self, name: &str) -> f64 {
+        let typed = self.matches.get_one::<f64>(name).copied();
+        typed.unwrap_or_else(|| self.row(name).default.parse().unwrap_or(0.0))
+    }
+
     pub(super) fn duration(&self, name: &str) -> Duration {
         let typed = self.matches.get_one::<Duration>(name).copied();
         typed.unwrap_or_else(|| default_duration(self.row(name)))

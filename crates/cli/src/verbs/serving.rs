@@ -157,7 +157,9 @@ pub(crate) fn reach(
     mode: &str,
     shard: &str,
 ) -> anyhow::Result<Reach> {
-    let labels = node_selector.iter().map(|text| label(text.as_ref()));
+    let given = node_selector.iter().map(AsRef::as_ref);
+    // An empty list is one word without a text.
+    let labels = given.filter(|text| !text.is_empty()).map(label);
     Ok(Reach {
         selector: labels.collect::<anyhow::Result<_>>()?,
         slice: slice(|name| std::env::var(name).ok())?,

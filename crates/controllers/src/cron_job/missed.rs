@@ -4,6 +4,7 @@ use api::cron::{Schedule, Zone};
 use api::time::Time;
 
 use super::family::Parent;
+use super::{SECOND, edited};
 
 /// More missed times than these are told.
 const MANY: i64 = 100;
@@ -70,7 +71,13 @@ impl Missed<'_> {
     fn find(&self, earliest: Option<Time>) -> Result<Found, &'static str> {
         let created = self.it.meta.creation_timestamp.unwrap_or(self.now);
         let known = self.it.status.last_schedule_time.unwrap_or(created);
+        // What was missed is so by the schedule that held then.
+        let edited = edited::since(&self.it).map(|since| since.min(self.now));
+        let known = edited.map_or(known, |edited| edited.max(known));
         let since = earliest.map_or(known, |earliest| earliest.max(known));
+        if let Schedule::Every(seconds) = self.schedule {
+            return Ok(self.every(seconds.saturating_mul(SECOND), known, since));
+        }
         let none = Found {
             since,
             latest: None,
@@ -95,15 +102,35 @@ impl Missed<'_> {
         let seconds = |from: Time, to: Time| (to.micros() - from.micros()) / 1_000_000;
         let gap = seconds(first, second).max(1);
         let count = seconds(first, self.now) / gap + 1;
-        let latest = match self.schedule {
-            Schedule::Every(_) => first.plus_ms((count - 1) * gap * 1_000),
-            Schedule::Fields(_) => self.last_since(second),
-        };
         Ok(Found {
             since,
-            latest: Some(latest),
+            latest: Some(self.last_since(second)),
             count,
         })
+    }
+
+    /// What was missed after `since` of what happens so often, in microseconds. Its times are counted from
+    /// `known`: from `since`, which moves with the deadline, the next would lie ahead for ever where the
+    /// deadline is shorter than the interval.
+    fn every(&self, gap: i64, known: Time, since: Time) -> Found {
+        let none = Found {
+            since,
+            latest: None,
+            count: 0,
+        };
+        let Some(first) = self.after(known).filter(|first| *first <= self.now) else {
+            return none;
+        };
+        let more = (self.now.micros() - first.micros()) / gap;
+        let latest = Time(first.micros() + more * gap);
+        if latest <= since {
+            return none;
+        }
+        Found {
+            latest: Some(latest),
+            count: (latest.micros() - since.micros() - 1) / gap + 1,
+            ..none
+        }
     }
 
     /// The last time of the fields that has come, if `last` is one that has. Upstream looks at what would be

@@ -56,24 +56,33 @@ fn step(inputs: &Inputs<'_>) -> Step {
 }
 
 fn found(mirror: &Mirror, networks: &[LabelledNetwork]) -> Result<Vec<Found>, String> {
-    let before = super::found_before(mirror, SOURCE);
-    let mut claimed = BTreeSet::new();
+    let all: Vec<(&LabelledNetwork, Places<'_>)> = networks
+        .iter()
+        .map(|network| (network, places(mirror, network)))
+        .collect();
+    if all.iter().map(|(_, places)| places.len()).sum::<usize>() > HYPER_NODES_MAX {
+        return Err(format!(
+            "more than {HYPER_NODES_MAX} hyper-nodes cannot be meant"
+        ));
+    }
+    let own = |(network, places): &(&LabelledNetwork, Places<'_>)| {
+        let names = places.keys().map(|place| own_name(network, place));
+        names.collect::<Vec<_>>()
+    };
+    let mut names = Names {
+        before: super::found_before(mirror, SOURCE),
+        taken: all.iter().flat_map(own).collect(),
+    };
     let mut found = Vec::new();
-    for network in networks {
-        let places = places(mirror, network);
-        if found.len() + places.len() > HYPER_NODES_MAX {
-            return Err(format!(
-                "more than {HYPER_NODES_MAX} hyper-nodes cannot be meant"
-            ));
-        }
+    for (network, places) in &all {
         // From the lowest tier up, so that what a tier is made of is named already.
-        let mut names: BTreeMap<&Place<'_>, String> = BTreeMap::new();
-        for (place, below) in &places {
-            let name = name_of(network, place, &before, &mut claimed);
+        let mut named: BTreeMap<&Place<'_>, String> = BTreeMap::new();
+        for (place, below) in places {
+            let name = names.of(network, place);
             let members = below.iter().map(|it| match it {
                 Below::Node(node) => super::member("Node", node),
                 Below::Place(place) => {
-                    super::member("HyperNode", names.get(place).map_or("", |name| name))
+                    super::member("HyperNode", named.get(place).map_or("", |name| name))
                 }
             });
             let label = network.tiers[place.tier].clone();
@@ -84,7 +93,7 @@ fn found(mirror: &Mirror, networks: &[LabelledNetwork]) -> Result<Vec<Found>, St
                 labels: BTreeMap::from([(label.clone(), place.value().to_owned())]),
                 tier_name: label,
             });
-            names.insert(place, name);
+            named.insert(place, name);
         }
     }
     Ok(found)
@@ -114,11 +123,10 @@ enum Below<'a> {
 }
 
 /// All places of a network, and what each is made of.
-fn places<'a>(
-    mirror: &'a Mirror,
-    network: &LabelledNetwork,
-) -> BTreeMap<Place<'a>, BTreeSet<Below<'a>>> {
-    let mut places: BTreeMap<Place<'_>, BTreeSet<Below<'_>>> = BTreeMap::new();
+type Places<'a> = BTreeMap<Place<'a>, BTreeSet<Below<'a>>>;
+
+fn places<'a>(mirror: &'a Mirror, network: &LabelledNetwork) -> Places<'a> {
+    let mut places = Places::new();
     for node in mirror.list::<Node>() {
         let labels = &node.metadata.labels;
         let value = |tier: &String| labels.get(tier).map(|it| &**it);
@@ -138,36 +146,52 @@ fn places<'a>(
     places
 }
 
-/// The name of a place: of the hyper-node that stands for it already, else one that follows from it.
-fn name_of<'a>(
-    network: &LabelledNetwork,
-    place: &Place<'_>,
-    before: &BTreeMap<&'a str, &'a HyperNode>,
-    claimed: &mut BTreeSet<String>,
-) -> String {
-    let stem = format!("hypernode-{}-tier{}-", plain(&network.name), place.tier + 1);
+/// What hyper-nodes of one tier of a network begin with.
+fn stem(network: &LabelledNetwork, place: &Place<'_>) -> String {
+    format!("hypernode-{}-tier{}-", plain(&network.name), place.tier + 1)
+}
+
+/// The name that follows from a place.
+fn own_name(network: &LabelledNetwork, place: &Place<'_>) -> String {
     let parts: Vec<&str> = [&*network.name]
         .into_iter()
         .chain(place.values.iter().copied())
         .collect();
-    let own = format!("{stem}{}", stable_suffix(&parts));
-    let stands_for = |it: &HyperNode| {
-        let label = it.metadata.labels.get(&network.tiers[place.tier]);
-        label.is_some_and(|value| **value == *place.value())
-    };
-    let name = match before.contains_key(&*own) {
-        true => own,
-        false => {
-            let mut others = before.range(&*stem..);
-            let other = others
-                .by_ref()
-                .take_while(|(name, _)| name.starts_with(&*stem))
-                .find(|(name, it)| stands_for(it) && !claimed.contains(**name));
-            other.map_or(own, |(name, _)| (*name).to_owned())
+    format!("{}{}", stem(network, place), stable_suffix(&parts))
+}
+
+/// Gives each place a name of its own.
+struct Names<'a> {
+    /// The hyper-nodes that there are.
+    before: BTreeMap<&'a str, &'a HyperNode>,
+    /// Names that no other place gets: those that follow from places, whether or not they are there yet,
+    /// and those that were taken over. Racks of one name in two zones bear the same label, so that one of
+    /// them would take the other's hyper-node, and both would write to it for ever.
+    taken: BTreeSet<String>,
+}
+
+impl Names<'_> {
+    /// The name of a place: of the hyper-node that stands for it already, else the one that follows from it.
+    fn of(&mut self, network: &LabelledNetwork, place: &Place<'_>) -> String {
+        let own = own_name(network, place);
+        if self.before.contains_key(&*own) {
+            return own;
         }
-    };
-    claimed.insert(name.clone());
-    name
+        let stem = stem(network, place);
+        let stands_for = |it: &HyperNode| {
+            let label = it.metadata.labels.get(&network.tiers[place.tier]);
+            label.is_some_and(|value| **value == *place.value())
+        };
+        let mut others = (self.before.range(&*stem..))
+            .take_while(|(name, _)| name.starts_with(&*stem))
+            .filter(|(name, _)| !self.taken.contains(**name));
+        let Some((name, _)) = others.find(|(_, it)| stands_for(it)) else {
+            return own;
+        };
+        let name = (*name).to_owned();
+        self.taken.insert(name.clone());
+        name
+    }
 }
 
 /// A name as part of another: small letters, digits and dashes.

@@ -7,7 +7,7 @@
 use std::sync::Arc;
 
 use api::core::Pod;
-use api::volcano::{GROUP_NAME, PodGroup, SCHEDULER, SCHEDULER_NAME};
+use api::volcano::{PodGroup, SCHEDULER, SCHEDULER_NAME, group_of_pod};
 use model::{Key, Ownership, Tables};
 
 use super::Rows;
@@ -46,18 +46,17 @@ impl Rows {
 
     /// A pod has come, changed or gone: its group may be another's now.
     pub(super) fn feed_ownership(&mut self, mirror: &Mirror, change: &Change, tables: &mut Tables) {
+        fn group_of(pod: Option<&Arc<Pod>>) -> Option<&str> {
+            pod.and_then(|pod| group_of_pod(&pod.metadata))
+        }
         let (before, after) = (change.before::<Pod>(), change.after::<Pod>());
-        let group_of = |pod: Option<&Arc<Pod>>| {
-            let name = pod.and_then(|pod| pod.metadata.annotations.get(GROUP_NAME));
-            name.cloned()
-        };
         let (left, joined) = (group_of(before), group_of(after));
-        if let Some(name) = left.filter(|name| joined.as_ref() != Some(name)) {
-            self.look_again(mirror, (&change.key.namespace, &name), None, tables);
+        if let Some(name) = left.filter(|name| joined != Some(*name)) {
+            self.look_again(mirror, (&change.key.namespace, name), None, tables);
         }
         if let (Some(pod), Some(name)) = (after, joined) {
             let is_ours = self.is_ours(pod);
-            let group = (&*change.key.namespace, &*name);
+            let group = (&*change.key.namespace, name);
             self.look_again(mirror, group, Some(is_ours), tables);
         }
     }

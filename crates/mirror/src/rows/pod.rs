@@ -6,7 +6,9 @@ use std::sync::Arc;
 use api::core::{Pod, PodPhase, image_name, limits_held, requests_held, stand_ins};
 use api::duration::Duration;
 use api::meta::ObjectMeta;
-use api::volcano::{COOLDOWN_TIME, GROUP_NAME, PREEMPTABLE, QUEUE_GATE, REVOCABLE_ZONE, TASK_SPEC};
+use api::volcano::{
+    COOLDOWN_TIME, PREEMPTABLE, QUEUE_GATE, REVOCABLE_ZONE, TASK_SPEC, group_of_pod,
+};
 use model::{
     GangPhase, GangSpec, GangStatus, Gate, Grant, Key, Kind, Phase, ShapeSpec, Tables, TaskSpec,
     Time, Vector,
@@ -151,19 +153,16 @@ impl Rows {
         let is_in_reach = self.reach.owns(meta);
         let is_ours = self.is_ours(pod);
         let is_placed = !pod.spec.node_name.is_empty();
-        let group = meta.annotations.get(GROUP_NAME);
-        let group = group.filter(|name| !name.is_empty());
+        let group = group_of_pod(meta);
         let takes_lone = is_in_reach && self.is_lone(pod);
         // A pod's place is with whoever schedules groups; one that places single pods looks at none.
         let native = pod.native_group().filter(|_| self.has_native);
         match (group, native) {
-            (Some(name), _) if is_ours => Some(Key::new(&*meta.namespace, &**name)),
+            (Some(name), _) if is_ours => Some(Key::new(&*meta.namespace, name)),
             (None, Some(name)) if (is_ours || takes_lone) && !self.is_agents(pod) => {
                 Some(native_gang(&meta.namespace, name))
             }
-            (Some(name), _) if is_placed && !takes_lone => {
-                Some(Key::new(&*meta.namespace, &**name))
-            }
+            (Some(name), _) if is_placed && !takes_lone => Some(Key::new(&*meta.namespace, name)),
             _ => takes_lone.then(|| lone_gang(&meta.namespace, &meta.name)),
         }
     }
