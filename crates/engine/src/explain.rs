@@ -20,7 +20,8 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use model::{
-    Amount, Change, GangId, GangPhase, Key, Place, Reason, Refusal, Tables, Time, Verdict, WriteId,
+    Amount, Change, GangId, GangPhase, Key, Place, Reason, Refusal, Tables, Time, Verdict,
+    VolumeLack, WriteId,
 };
 
 use crate::engine::{Engine, Settings};
@@ -252,8 +253,8 @@ pub enum Remedy {
     BindClaim {
         /// The claim.
         claim: Arc<str>,
-        /// Whether there is such a claim.
-        exists: bool,
+        /// What is wrong with it.
+        why: VolumeLack,
     },
     /// Drop the node selector and the required node affinity of the gang's waiting tasks.
     DropSelector,

@@ -4,7 +4,8 @@ mod fed;
 
 use api::kind::Kind;
 use fed::tables;
-use model::{Key, Labels, Making, Tables, VolumeNeed, is_within};
+use mirror::{Claims, Mirror, claims_of};
+use model::{Key, Labels, Making, Tables, VolumeLack, VolumeNeed, is_within};
 use serde_json::{Value, json};
 
 fn needs(tables: &Tables) -> &[VolumeNeed] {
@@ -234,4 +235,87 @@ fn a_free_volume_says_whose_attach_slot_it_takes() {
     let attach = |name| tables.free_volume(name).expect("it is free").attach.clone();
     assert_eq!(attach("v"), Some(("disk".into(), "h".into())));
     assert_eq!(attach("w"), None);
+}
+
+/// A bound claim with a volume that takes an attach slot, and what else its metadata says.
+fn bound(name: &str, more: &[(&str, Value)]) -> [(Kind, Value); 2] {
+    let csi = json!({ "csi": { "driver": "disk", "volumeHandle": "h" } });
+    let (kind, mut claim) = claim(name, json!({ "volumeName": "v" }), "Bound");
+    for (key, value) in more {
+        claim["metadata"][*key] = value.clone();
+    }
+    [volume("v", json!({}), csi), (kind, claim)]
+}
+
+/// The pod `p` once it has a node.
+fn with_node((kind, mut pod): (Kind, Value)) -> (Kind, Value) {
+    pod["spec"]["nodeName"] = json!("n");
+    (kind, pod)
+}
+
+fn waits(claim: &str, why: VolumeLack) -> VolumeNeed {
+    let claim = claim.into();
+    VolumeNeed::Waits { claim, why }
+}
+
+/// How the claims of the last of the objects, a pod, stand for a place on a node.
+fn claims(objects: &[(Kind, Value)]) -> Claims {
+    let mut mirror = Mirror::new();
+    for (kind, object) in objects {
+        mirror
+            .apply(*kind, &object.to_string())
+            .expect("the object is read");
+    }
+    let pod = mirror.get::<api::core::Pod>("a", "p").expect("the pod");
+    claims_of(&mirror, pod, "n", &[])
+}
+
+#[test]
+fn a_claim_that_is_being_deleted_takes_no_new_pod() {
+    let leaving = [("deletionTimestamp", json!("2026-01-01T00:00:00Z"))];
+    let [volume, claim] = bound("c", &leaving);
+    let objects = [volume.clone(), claim.clone(), pod(&["c"])];
+    assert_eq!(needs(&tables(&objects)), [waits("c", VolumeLack::Leaving)]);
+    let why = "persistentvolumeclaim \"c\" is being deleted".to_owned();
+    assert_eq!(claims(&objects), Claims::Conflict(why));
+    // Who has his node keeps what he mounts, and its attach slot.
+    let objects = [volume, claim, with_node(pod(&["c"]))];
+    assert!(matches!(
+        needs(&tables(&objects)),
+        [VolumeNeed::Bound {
+            attach: Some(_),
+            ..
+        }]
+    ));
+    assert_eq!(claims(&objects), Claims::Ready);
+}
+
+#[test]
+fn a_claim_made_for_a_pod_is_its_own_and_no_other() {
+    let mut pod = pod(&[]);
+    pod.1["spec"]["volumes"] = json!([
+        { "name": "scratch", "ephemeral": { "volumeClaimTemplate": { "spec": {} } } },
+    ]);
+    let awaited = tables(std::slice::from_ref(&pod));
+    let name = "p-scratch";
+    assert_eq!(needs(&awaited), [waits(name, VolumeLack::Awaited)]);
+    let owner = |uid: &str, controls: bool| {
+        let owner = json!([{
+            "apiVersion": "v1", "kind": "Pod", "name": "p", "uid": uid, "controller": controls,
+        }]);
+        bound(name, &[("ownerReferences", owner)])
+    };
+    for [volume, claim] in [bound(name, &[]), owner("another", true), owner("u", false)] {
+        let objects = [volume, claim, pod.clone()];
+        assert_eq!(needs(&tables(&objects)), [waits(name, VolumeLack::Foreign)]);
+        let why = "claim p-scratch was not made for the pod".to_owned();
+        assert_eq!(claims(&objects), Claims::Conflict(why));
+    }
+    let [volume, claim] = owner("u", true);
+    let objects = [volume, claim, pod];
+    assert!(matches!(
+        needs(&tables(&objects)),
+        [VolumeNeed::Bound { .. }]
+    ));
+    assert_eq!(claims(&objects), Claims::Ready);
 }

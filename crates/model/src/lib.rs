@@ -90,7 +90,7 @@ pub use resource::{Amount, Kind, Limits, ResourceKinds, Share, Vector, shown};
 pub use roles::{TOPOLOGY_ROLES_MAX, TaskTopology, TopologyFault};
 pub use shape::{
     Fill, HostPort, Inclusion, PodTerm, Preferred, ShapeSpec, Spread, Strategy, Toleration,
-    TolerationEffect, Unmade, VolumeNeed,
+    TolerationEffect, Unmade, VolumeLack, VolumeNeed,
 };
 pub use slots::Slots;
 pub use tables::suppose::{Change, Supposed};

@@ -14,6 +14,7 @@ use crate::numa::NumaLack;
 use crate::queue::QueueState;
 use crate::resource::Amount;
 use crate::roles::{TOPOLOGY_ROLES_MAX, TopologyFault};
+use crate::shape::VolumeLack;
 use crate::topology::{Highest, Within};
 
 pub use lacks::{CardLack, DeviceLack};
@@ -420,12 +421,12 @@ pub enum Missing {
         /// What the task needs and what that node has left of it, if it is room that lacks.
         room: Option<(Amount, Amount)>,
     },
-    /// The task's claim does not exist or is not bound.
+    /// The task's claim cannot be used yet.
     Volume {
         /// The claim.
         claim: Arc<str>,
-        /// Whether it exists.
-        exists: bool,
+        /// What is wrong with it.
+        why: VolumeLack,
     },
     /// The task claims devices in a way that no node can serve.
     Devices {
@@ -483,17 +484,8 @@ impl NoFit {
                     None => format!("{must}, but {node} refuses it"),
                 }
             }
-            Missing::Volume {
-                claim,
-                exists: false,
-            } => {
-                format!("{head} needs claim {claim}, which does not exist")
-            }
-            Missing::Volume {
-                claim,
-                exists: true,
-            } => {
-                format!("{head} needs claim {claim}, which is not bound")
+            Missing::Volume { claim, why } => {
+                format!("{head} needs claim {claim}, which {}", why.words())
             }
             Missing::Devices { claim } => {
                 format!(

@@ -187,13 +187,40 @@ pub enum VolumeNeed {
     },
     /// Some claims are for one pod at a time, which its task names: who waits for another pod to go.
     Alone,
-    /// The claim does not exist, or is not yet bound though it must be: no node suits.
+    /// The claim cannot be used yet: no node suits.
     Waits {
         /// The claim's name.
         claim: Arc<str>,
-        /// Whether the claim exists at all.
-        exists: bool,
+        /// What is wrong with it.
+        why: VolumeLack,
     },
+}
+
+/// Why a pod's claim of a volume cannot be used.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub enum VolumeLack {
+    /// It does not exist.
+    Missing,
+    /// It is to be made for the pod, and is not there yet.
+    Awaited,
+    /// It is not bound, though it must be.
+    Unbound,
+    /// It is being deleted.
+    Leaving,
+    /// It is to be made for the pod, and somebody else's has its name.
+    Foreign,
+}
+
+impl VolumeLack {
+    pub(crate) fn words(self) -> &'static str {
+        match self {
+            VolumeLack::Missing => "does not exist",
+            VolumeLack::Awaited => "is still to be made for it",
+            VolumeLack::Unbound => "is not bound",
+            VolumeLack::Leaving => "is being deleted",
+            VolumeLack::Foreign => "was not made for it",
+        }
+    }
 }
 
 impl VolumeNeed {

@@ -230,10 +230,10 @@ fn missing(
     home: &Home,
 ) -> Missing {
     for volume in &shape.spec.volumes {
-        if let VolumeNeed::Waits { claim, exists } = volume {
+        if let VolumeNeed::Waits { claim, why } = volume {
             return Missing::Volume {
                 claim: claim.clone(),
-                exists: *exists,
+                why: *why,
             };
         }
     }

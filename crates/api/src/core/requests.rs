@@ -216,6 +216,17 @@ pub fn claims_named<'a>(
     })
 }
 
+/// Whether a claim of this name is to be made for a pod of this name (a generic ephemeral volume). One that
+/// the pod does not control is not it.
+pub fn makes_claim(pod_name: &str, volumes: &[Volume], claim: &str) -> bool {
+    let rest = claim.strip_prefix(pod_name);
+    let Some(volume) = rest.and_then(|rest| rest.strip_prefix('-')) else {
+        return false;
+    };
+    let mut made = volumes.iter().filter(|it| it.ephemeral.is_some());
+    made.any(|it| *it.name == *volume)
+}
+
 fn is_pod_level(name: &str) -> bool {
     name == "cpu" || name == "memory" || name.starts_with("hugepages-")
 }

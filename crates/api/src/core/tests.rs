@@ -87,6 +87,13 @@ fn claims_are_those_named_and_those_made_for_the_pod() {
     );
     let claims: Vec<_> = claims_named("pod-0", &spec.volumes).collect();
     assert_eq!(claims, ["shared", "pod-0-c"]);
+    let made = |claim| makes_claim("pod-0", &spec.volumes, claim);
+    assert!(made("pod-0-c"));
+    assert!(
+        !["shared", "pod-0-a", "pod-0-b", "pod-0c", "pod-1-c", "c"]
+            .iter()
+            .any(|it| made(it))
+    );
 }
 
 #[test]

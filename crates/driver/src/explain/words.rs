@@ -6,7 +6,7 @@ use std::sync::Arc;
 use api::ask::Fix;
 use api::time::Time;
 use engine::{Note, Remedy};
-use model::Amount;
+use model::{Amount, VolumeLack};
 
 /// The most names that are told in a sentence.
 const NAMES_MAX: usize = 8;
@@ -168,10 +168,18 @@ fn told(remedy: &Remedy, names: &str) -> (&'static str, String) {
             "BearLending",
             "let its tasks be on nodes that are lent out only at times".to_owned(),
         ),
-        Remedy::BindClaim { claim, exists } => {
-            let how = match exists {
-                true => format!("have claim {claim} bound"),
-                false => format!("create claim {claim} and have it bound"),
+        Remedy::BindClaim { claim, why } => {
+            let how = match why {
+                VolumeLack::Missing | VolumeLack::Awaited => {
+                    format!("create claim {claim} and have it bound")
+                }
+                VolumeLack::Unbound => format!("have claim {claim} bound"),
+                VolumeLack::Leaving => {
+                    format!("create claim {claim} anew once it has gone, and have it bound")
+                }
+                VolumeLack::Foreign => format!(
+                    "delete claim {claim}, which is somebody else's, and have the pod's own bound"
+                ),
             };
             (
                 "BindClaim",

@@ -228,7 +228,8 @@ fn custom(list: Custom, at: usize, room: Room<'_>) -> Result<Reading, String> {
     for item in bounded(list.items)? {
         let node = &item.described_object.name;
         if room(node).is_some() {
-            let value = quantity(&item.value).map(|it| it.milli_value() as f64 / 1_000.0);
+            // Parts of one, as the rules of its adapter usually divide.
+            let value = quantity(&item.value).map(|it| it.nanos() as f64 / 1e7);
             taking.take(node, at, value.and_then(share));
         }
     }

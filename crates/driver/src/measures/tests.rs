@@ -99,11 +99,11 @@ fn an_answer_has_a_bounded_number_of_values() {
 }
 
 #[test]
-fn custom_metrics_are_amounts_in_per_cent() {
+fn custom_metrics_are_parts_of_one() {
     let answer = r#"{"items": [
-        {"describedObject": {"kind": "Node", "name": "n1"}, "value": "12500m"},
-        {"describedObject": {"kind": "Node", "name": "n2"}, "value": "1k"}]}"#;
-    let expected = "n1 - 125000\nn2 - -\n! 1\n! memory of n2 is 1000 %, more than there is";
+        {"describedObject": {"kind": "Node", "name": "n1"}, "value": "532m"},
+        {"describedObject": {"kind": "Node", "name": "n2"}, "value": "10"}]}"#;
+    let expected = "n1 - 532000\nn2 - -\n! 1\n! memory of n2 is 1000 %, more than there is";
     assert_eq!(
         said(MetricsSource::PrometheusAdaptor, Part::Memory, answer),
         expected

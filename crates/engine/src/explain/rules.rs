@@ -51,10 +51,10 @@ pub(super) fn lifted(case: &Case<'_, '_>, no_fit: &NoFit) -> Vec<Draft> {
             shape.volumes.iter_mut().for_each(reach);
         }));
     }
-    if let Missing::Volume { claim, exists } = &no_fit.missing {
+    if let Missing::Volume { claim, why } = &no_fit.missing {
         let remedy = Remedy::BindClaim {
             claim: claim.clone(),
-            exists: *exists,
+            why: *why,
         };
         drafts.extend(dropped(case, remedy, |shape| bind(shape, claim)));
     }

@@ -62,7 +62,7 @@ use model::{
     Highest, HostPort, Inclusion, Key, Kind, Labels, Limits, LocalTime, NodeTerm, NumaAsk,
     Operator, PodTerm, Portion, Preferred, QueueSpec, Quota, Requirement, ShapeSpec, Spread,
     Strategy, SubGroups, Tables, Taint, TaintEffect, TaskTopology, Time, Toleration,
-    TolerationEffect, Unmade, UnmetClaim, Vector, VolumeNeed,
+    TolerationEffect, Unmade, UnmetClaim, Vector, VolumeLack, VolumeNeed,
 };
 use placement::{Argument, Decimal};
 
@@ -538,11 +538,19 @@ fn constraint(shape: &mut ShapeSpec, word: &str, value: &str) {
         }),
         "claim-missing" => shape.volumes.push(VolumeNeed::Waits {
             claim: value.into(),
-            exists: false,
+            why: VolumeLack::Missing,
         }),
         "claim-unbound" => shape.volumes.push(VolumeNeed::Waits {
             claim: value.into(),
-            exists: true,
+            why: VolumeLack::Unbound,
+        }),
+        "claim-leaving" => shape.volumes.push(VolumeNeed::Waits {
+            claim: value.into(),
+            why: VolumeLack::Leaving,
+        }),
+        "claim-of-another" => shape.volumes.push(VolumeNeed::Waits {
+            claim: value.into(),
+            why: VolumeLack::Foreign,
         }),
         "devices" => shape.device_claims.push(UnmetClaim {
             name: value.into(),

@@ -5,7 +5,7 @@ use std::fmt::Write as _;
 use api::core::Pod;
 use model::{
     Amount, CardFamily, Gang, Key, Missing, NoFit, NumaLack, Phase, QuotaGap, Reason, Refusal,
-    Tables, TaskId, TaskWait, Within,
+    Tables, TaskId, TaskWait, VolumeLack, Within,
 };
 
 /// What stands before the plain sentence in a condition's message.
@@ -194,12 +194,8 @@ fn origin(tables: &Tables, gang: &Gang, reason: &Reason) -> Option<String> {
 
 /// kube-scheduler's and Volcano's text of a task that fits no node.
 fn fit_error(no_fit: &NoFit) -> String {
-    if let Missing::Volume { claim, exists } = &no_fit.missing {
-        return if *exists {
-            "pod has unbound immediate PersistentVolumeClaims".to_owned()
-        } else {
-            format!("persistentvolumeclaim \"{claim}\" not found")
-        };
+    if let Missing::Volume { claim, why } = &no_fit.missing {
+        return claim_text(&no_fit.pod, claim, *why);
     }
     let mut reasons: Vec<String> = no_fit
         .refusals
@@ -213,6 +209,22 @@ fn fit_error(no_fit: &NoFit) -> String {
     }
     text.push('.');
     text
+}
+
+/// What keeps the claim of a pod (`namespace/name`) from being used.
+fn claim_text(pod: &str, claim: &str, why: VolumeLack) -> String {
+    match why {
+        VolumeLack::Missing => format!("persistentvolumeclaim \"{claim}\" not found"),
+        VolumeLack::Awaited => format!(
+            "waiting for ephemeral volume controller to create the persistentvolumeclaim \"{claim}\""
+        ),
+        VolumeLack::Unbound => "pod has unbound immediate PersistentVolumeClaims".to_owned(),
+        VolumeLack::Leaving => format!("persistentvolumeclaim \"{claim}\" is being deleted"),
+        VolumeLack::Foreign => {
+            let namespace = pod.split_once('/').map_or("", |(namespace, _)| namespace);
+            format!("PVC {namespace}/{claim} was not created for pod {pod} (pod is not owner)")
+        }
+    }
 }
 
 fn refusal_text(refusal: &Refusal) -> String {

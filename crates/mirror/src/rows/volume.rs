@@ -6,12 +6,14 @@ use std::sync::Arc;
 
 use api::core::{
     ClaimPhase, CsiNode, PersistentVolume, PersistentVolumeClaim, Pod, StorageClass, TopologyTerm,
-    claims_named,
+    claims_named, makes_claim,
 };
 use api::disk::SELECTED_NODE;
 use api::intent::{Action, Intent, ObjectKey, Part};
 use api::kind::Kind;
-use model::{Key, NodeTerm, Operator, Requirement, Unmade, VolumeNeed, ZONE_LABELS, Zone};
+use model::{
+    Key, NodeTerm, Operator, Requirement, Unmade, VolumeLack, VolumeNeed, ZONE_LABELS, Zone,
+};
 use serde_json::json;
 
 use super::constraints;
@@ -52,6 +54,15 @@ pub fn claims_of(mirror: &Mirror, pod: &Pod, node: &str, chosen: &[Chosen]) -> C
         let Some(claim) = mirror.get::<PersistentVolumeClaim>(namespace, &name) else {
             return Claims::Conflict(format!("persistentvolumeclaim \"{name}\" not found"));
         };
+        match unusable(pod, claim) {
+            Some(VolumeLack::Leaving) => {
+                return Claims::Conflict(format!(
+                    "persistentvolumeclaim \"{name}\" is being deleted"
+                ));
+            }
+            Some(_) => return Claims::Conflict(format!("claim {name} was not made for the pod")),
+            None => {}
+        }
         let volume = volume_of(mirror, claim);
         if let Some(volume) = volume.or_else(|| reserved(mirror, claim)) {
             if !reaches(mirror, volume, node) {
@@ -208,15 +219,23 @@ pub(super) fn limits(mirror: &Mirror, node: &str) -> BTreeMap<Arc<str>, i64> {
 
 fn need(mirror: &Mirror, pod: &Pod, name: &str) -> Option<VolumeNeed> {
     let namespace = &*pod.metadata.namespace;
-    let waits = |exists| {
+    let waits = |why| {
         Some(VolumeNeed::Waits {
             claim: name.into(),
-            exists,
+            why,
         })
     };
     let Some(claim) = mirror.get::<PersistentVolumeClaim>(namespace, name) else {
-        return waits(false);
+        return waits(
+            match makes_claim(&pod.metadata.name, &pod.spec.volumes, name) {
+                true => VolumeLack::Awaited,
+                false => VolumeLack::Missing,
+            },
+        );
     };
+    if let Some(why) = unusable(pod, claim) {
+        return waits(why);
+    }
     let volume = volume_of(mirror, claim);
     // One that is kept for the claim is as good as bound: whoever binds claims has only to follow.
     if let Some(volume) = volume.or_else(|| reserved(mirror, claim)) {
@@ -233,7 +252,7 @@ fn need(mirror: &Mirror, pod: &Pod, name: &str) -> Option<VolumeNeed> {
         });
     }
     if claim.metadata.deletion_timestamp.is_some() || !claim.spec.volume_name.is_empty() {
-        return waits(true);
+        return waits(VolumeLack::Unbound);
     }
     let class = claim.spec.storage_class_name.as_deref().unwrap_or("");
     let class = mirror.get::<StorageClass>("", class);
@@ -265,8 +284,21 @@ fn need(mirror: &Mirror, pod: &Pod, name: &str) -> Option<VolumeNeed> {
                 ask: Some(Arc::new(ask)),
             })
         }
-        _ => waits(true),
+        _ => waits(VolumeLack::Unbound),
     }
+}
+
+/// Why no pod may be given a node with the claim, if so. One that has its node keeps what it mounts.
+fn unusable(pod: &Pod, claim: &PersistentVolumeClaim) -> Option<VolumeLack> {
+    let (of, meta) = (&pod.metadata, &claim.metadata);
+    if !pod.spec.node_name.is_empty() {
+        return None;
+    }
+    if meta.deletion_timestamp.is_some() {
+        return Some(VolumeLack::Leaving);
+    }
+    let is_made = makes_claim(&of.name, &pod.spec.volumes, &meta.name);
+    (is_made && !meta.is_controlled_by(&of.uid)).then_some(VolumeLack::Foreign)
 }
 
 /// Whether the claim is made for this pod and no other, as names of StatefulSets' claims and of generic

@@ -11,7 +11,7 @@ use crate::{
     Agreement, AttributeRule, Card, CardAsk, Cards, Counter, Device, DeviceRequest, Drawer, GPU,
     HostPort, Key, Labels, Making, Memory, NodeTerm, Operator, Part, PodTerm, Purpose, Requirement,
     Standing, Taint, TaintEffect, Toleration, TolerationEffect, Unmade, Values, VolumeAsk,
-    VolumeNeed, Wanted, Way, Whence, Zone, device_class, is_within, matches_all,
+    VolumeLack, VolumeNeed, Wanted, Way, Whence, Zone, device_class, is_within, matches_all,
 };
 
 const KEYS: [&str; 3] = ["a", "b", "c"];
@@ -391,7 +391,7 @@ fn a_need_of_a_volume_says_what_it_takes() {
     let own = || Unmade::Own("driver".into(), 3);
     let waits = VolumeNeed::Waits {
         claim: "c".into(),
-        exists: true,
+        why: VolumeLack::Unbound,
     };
     let driver: Arc<str> = "driver".into();
     let (handle, other) = (attach(), (Arc::from("other"), Arc::from("free")));

@@ -37,6 +37,8 @@ pub(crate) enum Crowd {
         node_affinity: Option<Vec<NodeTerm>>,
         /// What its pod bears, where only such nodes count.
         tolerations: Option<Vec<Toleration>>,
+        /// By what else its pod is spread: nodes in no domain of one of these keys are passed over.
+        keys: Vec<Arc<str>>,
     },
 }
 
@@ -47,14 +49,21 @@ impl Crowd {
     }
 
     /// Kubernetes, nodeAffinityPolicy and nodeTaintsPolicy: where they say Honor, only nodes make domains
-    /// that the pod selects, and whose taints it bears.
+    /// that the pod selects, and whose taints it bears. kube-scheduler passes over nodes that lack a key of one
+    /// of the pod's spreads, by all those that are required, or by all that are wished for.
     pub(super) fn of_spread(spread: &Spread, shape: &Shape) -> Crowd {
         let spec = &shape.spec;
         let (node_selector, node_affinity) = match spread.affinity {
             Inclusion::Honor => (spec.node_selector.clone(), spec.node_affinity.clone()),
             Inclusion::Ignore => (Vec::new(), None),
         };
+        let others = spec
+            .spread
+            .iter()
+            .filter(|it| it.required == spread.required && it.topology_key != spread.topology_key);
+        let keys: BTreeSet<Arc<str>> = others.map(|it| it.topology_key.clone()).collect();
         Crowd::Spread {
+            keys: keys.into_iter().collect(),
             selector: spread.selector.clone(),
             namespace: spread.namespace.clone(),
             node_selector,
@@ -84,6 +93,7 @@ impl Crowd {
                 node_selector,
                 node_affinity,
                 tolerations,
+                keys,
                 ..
             } => {
                 let spec = &node.spec;
@@ -92,6 +102,7 @@ impl Crowd {
                     terms.any(|term| term.accepts(&spec.name, &spec.labels))
                 };
                 node.known
+                    && keys.iter().all(|key| spec.labels.get(key).is_some())
                     && model::matches_all(node_selector, &spec.labels)
                     && node_affinity.as_ref().is_none_or(accepts)
                     && tolerations.as_ref().is_none_or(|it| bears(it, spec))

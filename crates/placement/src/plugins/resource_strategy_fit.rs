@@ -78,6 +78,8 @@ impl Fit {
     }
 }
 
+/// What a ratio is that nobody gives, in millionths.
+const RATIO: i64 = 1_000_000;
 /// The most that a ratio may be, in millionths.
 const RATIO_MAX: i64 = 1_000_000_000_000;
 
@@ -137,17 +139,24 @@ fn scarce(asked: &mut Asked<'_>) -> Scarce {
 fn proportions(asked: &mut Asked<'_>) -> Vec<Proportion> {
     let is_on = asked.flag("enable", Switched::Off) == Switched::On;
     let names = list(asked.text("resources"));
-    let found = asked.map("resourceProportion", |asked| {
+    let plain = |name: &String| Proportion {
+        name: name.clone(),
+        cpu: RATIO,
+        memory: RATIO,
+    };
+    let mut rows: Vec<Proportion> = names.iter().map(plain).collect();
+    asked.map("resourceProportion", |asked| {
         let mut ratio =
-            |name: &str, of: &str| asked.millionths(&format!("{name}.{of}"), 0, 0, RATIO_MAX);
-        let row = |name: &String| Proportion {
-            name: name.clone(),
-            cpu: ratio(name, "cpu"),
-            memory: ratio(name, "memory"),
-        };
-        names.iter().map(row).collect()
+            |name: &str, of: &str| asked.millionths(&format!("{name}.{of}"), RATIO, 0, RATIO_MAX);
+        for row in &mut rows {
+            row.cpu = ratio(&row.name, "cpu");
+            row.memory = ratio(&row.name, "memory");
+        }
     });
-    found.filter(|_| is_on).unwrap_or_default()
+    match is_on {
+        true => rows,
+        false => Vec::new(),
+    }
 }
 
 fn list(text: &str) -> Vec<String> {
@@ -245,19 +254,25 @@ fn by_scarcity(view: View<'_>, scarce: &Scarce, shape: &Shape, node: &Node) -> S
     part.saturating_mul(100).saturating_mul(scarce.weight)
 }
 
-/// Who does not ask for a scarce resource leaves as much cpu and memory as its idle pieces need.
+/// Who asks for none of the scarce resources leaves as much cpu and memory as their idle pieces need.
 fn leaves_the_rest_of_it(view: View<'_>, shape: &Shape, id: NodeId, room: Room) -> Option<Refusal> {
     let node = view.tables.node(id);
     let free = |kind: Kind| match room {
         Room::Now => node.free(kind),
         Room::Later => node.free_later(kind),
     };
-    for row in &view.config.fit.proportions {
-        let Some(kind) = view.tables.kinds().find(&row.name) else {
+    let rows = &view.config.fit.proportions;
+    let scarce = |row: &Proportion| view.tables.kinds().find(&row.name);
+    let asked = |kind: Kind| shape.spec.requests.get(kind) > 0;
+    if rows.iter().filter_map(scarce).any(asked) {
+        return None;
+    }
+    for row in rows {
+        let Some(kind) = scarce(row) else {
             continue;
         };
         let idle = free(kind).max(0);
-        if idle == 0 || shape.spec.requests.get(kind) > 0 {
+        if idle == 0 {
             continue;
         }
         // Thousandths of a piece times cores for a piece are thousandths of a core; upstream counts a

@@ -72,13 +72,26 @@ fn every_reason_has_upstreams_words_and_ends_in_the_plain_sentence() {
             no_fit(
                 Missing::Volume {
                     claim: "data".into(),
-                    exists: false,
+                    why: VolumeLack::Missing,
                 },
                 Vec::new(),
             ),
             "NotEnoughResources",
             format!(
                 "1/0 {head}. Origin reason is training-worker-3: persistentvolumeclaim \"data\" not found."
+            ),
+        ),
+        (
+            no_fit(
+                Missing::Volume {
+                    claim: "data".into(),
+                    why: VolumeLack::Leaving,
+                },
+                Vec::new(),
+            ),
+            "NotEnoughResources",
+            format!(
+                "1/0 {head}. Origin reason is training-worker-3: persistentvolumeclaim \"data\" is being deleted."
             ),
         ),
         (

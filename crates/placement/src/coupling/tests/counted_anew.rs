@@ -288,7 +288,13 @@ fn spread_counts<'a>(
             taint.effect != TaintEffect::PreferNoSchedule
                 && !shape.spec.tolerations.iter().any(|it| it.covers(taint))
         });
-        let eligible = (selected || spread.affinity == Inclusion::Ignore)
+        // And kube-scheduler: only those in a domain of each spread of the same kind.
+        let mut alike = shape.spec.spread.iter();
+        let lacks_one = alike.any(|it| {
+            it.required == spread.required && domain(tables, id, &it.topology_key).is_none()
+        });
+        let eligible = !lacks_one
+            && (selected || spread.affinity == Inclusion::Ignore)
             && (!barred || spread.taints == Inclusion::Ignore);
         let Some(value) = domain(tables, id, &spread.topology_key).filter(|_| eligible) else {
             continue;
