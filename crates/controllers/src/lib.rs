@@ -26,6 +26,7 @@ mod deployment;
 mod discovery;
 mod disruption_budget;
 mod endpoint_slice;
+mod ephemeral_volume;
 mod inquiry;
 mod job_flow;
 mod job_template;
@@ -75,6 +76,7 @@ pub const CONTROLLERS: &[Controller] = &[
     discovery::UFM,
     disruption_budget::CONTROLLER,
     endpoint_slice::CONTROLLER,
+    ephemeral_volume::CONTROLLER,
     job_flow::CONTROLLER,
     job_template::CONTROLLER,
     namespace::CONTROLLER,
@@ -106,6 +108,7 @@ pub const WORKLOADS: &[Controller] = &[
     deployment::CONTROLLER,
     disruption_budget::CONTROLLER,
     endpoint_slice::CONTROLLER,
+    ephemeral_volume::CONTROLLER,
     podgroup::CONTROLLER,
     queue::CONTROLLER,
     replica_set::CONTROLLER,
