@@ -297,8 +297,13 @@ fn of_two_names_for_one_resource_a_quota_keeps_the_smaller_limit_and_the_larger_
 }
 
 #[test]
-fn numbers_of_objects_are_no_resources() {
-    let list = json!({ "cpu": "1", "count/pods": "1", "count/jobs.batch": "2" });
+fn what_only_a_quota_counts_is_no_resource() {
+    let list = json!({
+        "cpu": "1", "count/pods": "1", "count/jobs.batch": "2", "requests.cpu": "1",
+        "requests.memory": "1Gi", "requests.nvidia.com/gpu": "1", "limits.cpu": "2",
+        "limits.memory": "2Gi", "limits.ephemeral-storage": "1Gi", "requests.storage": "1Gi",
+        "persistentvolumeclaims": "3", "services": "1",
+    });
     let meta =
         |name: &str| json!({ "name": name, "namespace": "a", "uid": name, "resourceVersion": "1" });
     let group = json!({
@@ -331,6 +336,33 @@ fn numbers_of_objects_are_no_resources() {
     let task = tables.task_keyed(&Key::new("a", "p"));
     let task = task.expect("the pod has a row");
     assert_eq!(tables.shape_of(task).spec.requests, cpu);
+}
+
+#[test]
+fn what_kubernetes_takes_for_a_scalar_is_a_resource() {
+    let names = [
+        "ephemeral-storage",
+        "hugepages-2Mi",
+        "attachable-volumes-aws-ebs",
+        "kubernetes.io/batch-cpu",
+        "nvidia.com/gpu",
+        "example.com/limits.cpu",
+    ];
+    let list: serde_json::Map<String, Value> = names
+        .iter()
+        .map(|name| ((*name).to_owned(), json!("3")))
+        .collect();
+    let node = json!({
+        "metadata": { "name": "n", "uid": "n", "resourceVersion": "1" },
+        "status": { "allocatable": list },
+    });
+    let tables = tables(&[(Kind::Node, node)]);
+    let id = tables.node_named("n").expect("the node has a row");
+    for name in names {
+        let kind = tables.kinds().find(name).expect("it is a resource");
+        let amount = tables.node(id).spec.allocatable.get(kind);
+        assert_eq!(amount, 3_000, "{name}");
+    }
 }
 
 #[test]

@@ -17,15 +17,28 @@ pub(super) fn limits(list: &ResourceList, tables: &mut Tables) -> Limits {
 }
 
 fn amounts(list: &ResourceList, tables: &mut Tables) -> impl Iterator<Item = (Kind, i64)> {
-    let resources = list.iter().filter(|(name, _)| !is_number_of_objects(name));
+    let resources = list.iter().filter(|(name, _)| is_resource(name));
     resources.map(|(name, quantity)| {
         let kind = tables.kind(name);
         (kind, amount(kind, quantity))
     })
 }
 
-/// Whether the name is one by which a quota counts objects. Whoever writes a quota's names into a gang's needs
-/// asks no node for them (chapter 3.2: ignored scalars).
+/// Whether nodes can have it (chapter 3.2: ignored scalars). Volcano's controllers write what a quota calls the
+/// needs of a gang's pods into the gang (`requests.cpu`, `limits.memory`, `count/pods`), and no node is asked for
+/// that: what counts is cpu, memory, pods, `ephemeral-storage`, and what Kubernetes takes for a scalar resource.
+fn is_resource(name: &str) -> bool {
+    if is_number_of_objects(name) {
+        return false;
+    }
+    let is_native = matches!(name, "cpu" | "memory" | "pods" | "ephemeral-storage")
+        || name.starts_with("hugepages-")
+        || name.starts_with("attachable-volumes-")
+        || name.contains("kubernetes.io/");
+    is_native || name.contains('/') && !name.starts_with("requests.")
+}
+
+/// Whether the name is one by which a quota counts objects.
 pub(super) fn is_number_of_objects(name: &str) -> bool {
     name.starts_with("count/")
 }
