@@ -275,7 +275,9 @@ fn budgets_and_quotas_of_a_namespace_are_read_as_far_as_they_speak_of_pods() {
     assert_eq!(quotas.len(), 1, "one for some pods only says nothing");
     assert_eq!(quotas[0].hard.get(model::Kind::CPU), Some(4_000));
     assert_eq!(quotas[0].hard.get(model::Kind::PODS), Some(0));
-    assert_eq!(quotas[0].hard.entries().count(), 2);
+    let limits = tables.kinds().find("limits.cpu").expect("it is known");
+    assert_eq!(quotas[0].hard.get(limits), Some(1_000));
+    assert_eq!(quotas[0].hard.entries().count(), 3);
     assert_eq!(quotas[0].used.get(model::Kind::CPU), 500);
 }
 
@@ -329,6 +331,16 @@ fn what_only_a_quota_counts_is_no_resource() {
     let gang = tables.gang_keyed(&Key::new("a", "g"));
     let gang = tables.gang(gang.expect("the group has a row"));
     assert_eq!(gang.spec.min_resources.as_ref(), Some(&cpu));
+    let kinds = tables.kinds();
+    let limits = gang.spec.min_limits.entries();
+    let limits = limits.map(|(kind, value)| (&**kinds.name(kind), value));
+    // What is no memory of nodes is counted in thousandths, as everything else.
+    let expected = [
+        ("limits.cpu", 2_000),
+        ("limits.memory", 2_000 << 30),
+        ("limits.ephemeral-storage", 1_000 << 30),
+    ];
+    assert_eq!(limits.collect::<Vec<_>>(), expected);
     let queue = tables.queue_named("q").expect("the queue has a row");
     let queue = &tables.queue(queue).spec;
     assert_eq!((&queue.deserved, &queue.guarantee), (&cpu, &cpu));
