@@ -32,7 +32,8 @@ pub use pod_sizes::{ContainerSize, PodSizes};
 pub use pod_status::*;
 pub use policy::*;
 pub use requests::{
-    claims_named, limits_held, limits_of, makes_claim, requests_held, requests_of, stand_ins,
+    QUOTA_LIMITS, claims_named, limits_held, limits_of, makes_claim, requests_held, requests_of,
+    stand_ins,
 };
 pub use resource_list::ResourceList;
 pub use storage::*;

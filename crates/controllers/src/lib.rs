@@ -26,6 +26,7 @@ mod deployment;
 mod discovery;
 mod disruption_budget;
 mod endpoint_slice;
+mod ephemeral_volume;
 mod inquiry;
 mod job_flow;
 mod job_template;
@@ -75,6 +76,7 @@ pub const CONTROLLERS: &[Controller] = &[
     discovery::UFM,
     disruption_budget::CONTROLLER,
     endpoint_slice::CONTROLLER,
+    ephemeral_volume::CONTROLLER,
     job_flow::CONTROLLER,
     job_template::CONTROLLER,
     namespace::CONTROLLER,
@@ -106,8 +108,12 @@ pub const WORKLOADS: &[Controller] = &[
     deployment::CONTROLLER,
     disruption_budget::CONTROLLER,
     endpoint_slice::CONTROLLER,
+<<<<<<< HEAD
     job_flow::CONTROLLER,
     job_template::CONTROLLER,
+=======
+    ephemeral_volume::CONTROLLER,
+>>>>>>> 565ade4740a41dfd9d14ff9cd9c05692c375bab8
     podgroup::CONTROLLER,
     queue::CONTROLLER,
     replica_set::CONTROLLER,

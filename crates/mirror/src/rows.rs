@@ -50,7 +50,7 @@ pub use volume::{Chosen, Claims, chosen, claims_of};
 use crate::held::{Change, Mirror};
 use crate::index::Index;
 use crate::object::Object;
-use amounts::{limits, vector};
+use amounts::{limits, limits_named, vector};
 
 /// Feeds the tables. It keeps what the operator chose, and what was asked about devices: rows are found by
 /// their keys.
@@ -431,6 +431,9 @@ fn gang_spec(group: &PodGroup, tables: &mut Tables) -> GangSpec {
             .min_resources
             .as_ref()
             .map(|list| vector(list, tables)),
+        min_limits: (group.spec.min_resources.as_ref())
+            .map(|list| limits_named(list, tables))
+            .unwrap_or_default(),
         priority_class: Some(&*group.spec.priority_class_name)
             .filter(|name| !name.is_empty())
             .map(Into::into),

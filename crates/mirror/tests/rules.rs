@@ -275,7 +275,9 @@ fn budgets_and_quotas_of_a_namespace_are_read_as_far_as_they_speak_of_pods() {
     assert_eq!(quotas.len(), 1, "one for some pods only says nothing");
     assert_eq!(quotas[0].hard.get(model::Kind::CPU), Some(4_000));
     assert_eq!(quotas[0].hard.get(model::Kind::PODS), Some(0));
-    assert_eq!(quotas[0].hard.entries().count(), 2);
+    let limits = tables.kinds().find("limits.cpu").expect("it is known");
+    assert_eq!(quotas[0].hard.get(limits), Some(1_000));
+    assert_eq!(quotas[0].hard.entries().count(), 3);
     assert_eq!(quotas[0].used.get(model::Kind::CPU), 500);
 }
 
@@ -297,8 +299,13 @@ fn of_two_names_for_one_resource_a_quota_keeps_the_smaller_limit_and_the_larger_
 }
 
 #[test]
-fn numbers_of_objects_are_no_resources() {
-    let list = json!({ "cpu": "1", "count/pods": "1", "count/jobs.batch": "2" });
+fn what_only_a_quota_counts_is_no_resource() {
+    let list = json!({
+        "cpu": "1", "count/pods": "1", "count/jobs.batch": "2", "requests.cpu": "1",
+        "requests.memory": "1Gi", "requests.nvidia.com/gpu": "1", "limits.cpu": "2",
+        "limits.memory": "2Gi", "limits.ephemeral-storage": "1Gi", "requests.storage": "1Gi",
+        "persistentvolumeclaims": "3", "services": "1",
+    });
     let meta =
         |name: &str| json!({ "name": name, "namespace": "a", "uid": name, "resourceVersion": "1" });
     let group = json!({
@@ -324,6 +331,16 @@ fn numbers_of_objects_are_no_resources() {
     let gang = tables.gang_keyed(&Key::new("a", "g"));
     let gang = tables.gang(gang.expect("the group has a row"));
     assert_eq!(gang.spec.min_resources.as_ref(), Some(&cpu));
+    let kinds = tables.kinds();
+    let limits = gang.spec.min_limits.entries();
+    let limits = limits.map(|(kind, value)| (&**kinds.name(kind), value));
+    // What is no memory of nodes is counted in thousandths, as everything else.
+    let expected = [
+        ("limits.cpu", 2_000),
+        ("limits.memory", 2_000 << 30),
+        ("limits.ephemeral-storage", 1_000 << 30),
+    ];
+    assert_eq!(limits.collect::<Vec<_>>(), expected);
     let queue = tables.queue_named("q").expect("the queue has a row");
     let queue = &tables.queue(queue).spec;
     assert_eq!((&queue.deserved, &queue.guarantee), (&cpu, &cpu));
@@ -331,6 +348,33 @@ fn numbers_of_objects_are_no_resources() {
     let task = tables.task_keyed(&Key::new("a", "p"));
     let task = task.expect("the pod has a row");
     assert_eq!(tables.shape_of(task).spec.requests, cpu);
+}
+
+#[test]
+fn what_kubernetes_takes_for_a_scalar_is_a_resource() {
+    let names = [
+        "ephemeral-storage",
+        "hugepages-2Mi",
+        "attachable-volumes-aws-ebs",
+        "kubernetes.io/batch-cpu",
+        "nvidia.com/gpu",
+        "example.com/limits.cpu",
+    ];
+    let list: serde_json::Map<String, Value> = names
+        .iter()
+        .map(|name| ((*name).to_owned(), json!("3")))
+        .collect();
+    let node = json!({
+        "metadata": { "name": "n", "uid": "n", "resourceVersion": "1" },
+        "status": { "allocatable": list },
+    });
+    let tables = tables(&[(Kind::Node, node)]);
+    let id = tables.node_named("n").expect("the node has a row");
+    for name in names {
+        let kind = tables.kinds().find(name).expect("it is a resource");
+        let amount = tables.node(id).spec.allocatable.get(kind);
+        assert_eq!(amount, 3_000, "{name}");
+    }
 }
 
 #[test]

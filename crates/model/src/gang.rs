@@ -147,6 +147,9 @@ pub struct GangSpec {
     pub min_task_member: BTreeMap<Arc<str>, u32>,
     /// What those tasks need together; `None` when unset.
     pub min_resources: Option<Vector>,
+    /// What the limits of those tasks come to, by the names that quotas have for limits: no node is asked for
+    /// that.
+    pub min_limits: Vector,
     /// The PriorityClass's name, if any.
     pub priority_class: Option<Arc<str>>,
     /// What it says of whether its tasks may be evicted for another gang's, if it says anything.
@@ -190,6 +193,7 @@ impl GangSpec {
             && self.min_member == other.min_member
             && self.min_task_member == other.min_task_member
             && self.min_resources == other.min_resources
+            && self.min_limits == other.min_limits
             && self.priority_class == other.priority_class
             && self.preemptable == other.preemptable
             && self.goes_whole == other.goes_whole

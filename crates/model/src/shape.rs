@@ -57,6 +57,8 @@ pub struct ShapeSpec {
     /// How much more cpu and memory than it requests its limits let it use; nothing where nobody looks at
     /// that.
     pub burst: [i64; 2],
+    /// Its limits, by the names that quotas have for them; nothing where nobody looks at that.
+    pub limits: Vector,
     /// How much more cpu and memory than it requests it counts for where nodes are compared by that, since
     /// some of its containers request none; where nobody has told it, as for one container.
     pub stand_ins: Option<[i64; 2]>,

@@ -381,7 +381,8 @@ impl Rules {
 
     /// Whether a rule looks at limits: pods need to be read for that only then.
     pub fn wants_limits(&self) -> bool {
-        self.config.usage.wants_limits()
+        let quotas = plugins::resourcequota::PLUGIN.name;
+        self.config.usage.wants_limits() || self.flat.iter().any(|row| row.name == quotas)
     }
 
     /// What of tasks' claims of devices counts in their queues, if anything does: claims need to be counted

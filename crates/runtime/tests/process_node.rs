@@ -51,6 +51,9 @@ const TESTS: &[(&str, Test)] = &[
     ("a_container_without_a_command_says_what_to_do", |w| {
         Box::pin(unmapped(w))
     }),
+    ("a_claim_made_for_another_pod_is_not_mounted", |w| {
+        Box::pin(files::made_claims(w))
+    }),
     ("a_long_list_of_addresses_comes_by_connection", |w| {
         Box::pin(files::names(w))
     }),

@@ -7,6 +7,13 @@ use super::{
 };
 use crate::quantity::{Format, Quantity};
 
+/// The resources of whose limits a quota keeps count, with what it calls those.
+pub const QUOTA_LIMITS: [(&str, &str); 3] = [
+    ("cpu", "limits.cpu"),
+    ("memory", "limits.memory"),
+    ("ephemeral-storage", "limits.ephemeral-storage"),
+];
+
 /// What a scheduler sets aside for a pod that is to come, as Kubernetes computes it.
 ///
 /// The sum of its containers and sidecars, or the greatest need of an init container together

@@ -3,7 +3,9 @@
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
-use api::core::{PodSpec, PriorityClass, ResourceList, TextMap, requests_of};
+use api::core::{
+    PodSpec, PriorityClass, QUOTA_LIMITS, ResourceList, TextMap, limits_of, requests_of,
+};
 use api::intent::{Intent, ObjectKey, Part};
 use api::kind::Kind;
 use api::quantity::Quantity;
@@ -287,7 +289,7 @@ fn priority(mirror: &Mirror, job: &Job, class: &str) -> i64 {
         .map_or(0, |class| i64::from(class.value))
 }
 
-/// The requests of a pod that has nothing but containers, which are read alone: a template is long, and
+/// The same of a pod that has nothing but containers, which are read alone: a template is long, and
 /// each step of its job asks. `None` where there is more to it.
 fn plain_requests(spec: &Value) -> Option<ResourceList> {
     let more = ["initContainers", "overhead", "resources"];
@@ -301,8 +303,9 @@ fn plain_requests(spec: &Value) -> Option<ResourceList> {
             amounts => ResourceList::deserialize(amounts).ok(),
         };
         let mut requests = amounts("limits")?;
+        let limits = quota_limits(&requests);
         requests.extend(amounts("requests")?);
-        for (name, amount) in requests {
+        for (name, amount) in requests.into_iter().chain(limits) {
             match total.get_mut(&name) {
                 Some(sum) => sum.add(&amount),
                 None => {
@@ -314,7 +317,16 @@ fn plain_requests(spec: &Value) -> Option<ResourceList> {
     Some(total)
 }
 
-/// The effective requests of one pod, a limit standing for a request that is missing.
+/// The limits that a quota counts, by its names for them.
+fn quota_limits(limits: &ResourceList) -> ResourceList {
+    let counted = QUOTA_LIMITS.iter();
+    let counted =
+        counted.filter_map(|(name, limit)| Some(((*limit).into(), limits.get(*name)?.clone())));
+    counted.collect()
+}
+
+/// The effective requests of one pod, a limit standing for a request that is missing, with its limits as a
+/// quota counts them.
 pub(crate) fn pod_requests(mut spec: PodSpec) -> ResourceList {
     let wants = &mut *spec.common;
     for container in wants
@@ -329,7 +341,9 @@ pub(crate) fn pod_requests(mut spec: PodSpec) -> ResourceList {
                 .or_insert_with(|| limit.clone());
         }
     }
-    requests_of(&spec)
+    let mut requests = requests_of(&spec);
+    requests.extend(quota_limits(&limits_of(&spec)));
+    requests
 }
 
 /// Adds `requests` as often as `times` says.

@@ -118,11 +118,13 @@ pub(super) fn add(
     let claimed = claimed
         .map(|(_, amount)| *amount)
         .fold(0, i64::saturating_add);
-    let held = tables
-        .shape(task.shape)
+    let shape = tables.shape(task.shape);
+    // A quota's kinds of limits are none of what nodes have.
+    let held = shape
         .held
         .get(kind)
-        .saturating_add(claimed);
+        .saturating_add(shape.spec.limits.get(kind));
+    let held = held.saturating_add(claimed);
     if held == 0 {
         return;
     }
@@ -169,7 +171,10 @@ fn promised(sums: &mut Sums, tables: &Tables, gang: GangId, kind: Kind) {
         let Some(least) = row.spec.min_resources.as_ref().filter(|_| row.known) else {
             continue;
         };
-        let more = least.get(kind).saturating_sub(row.allocated.get(kind));
+        let least = least
+            .get(kind)
+            .saturating_add(row.spec.min_limits.get(kind));
+        let more = least.saturating_sub(row.allocated.get(kind));
         if id == gang || row.phase() != GangPhase::Inqueue || more <= 0 {
             continue;
         }

@@ -224,13 +224,25 @@ fn step(kind: Kind) -> i64 {
     }
 }
 
+/// What the limits of the gang come to, as a quota counts them.
+fn wanted_limits(case: &Case<'_, '_>) -> Vector {
+    let tables = &*case.tables;
+    let gang = tables.gang(case.asked.gang);
+    let tasks = gang.tasks.iter().map(|task| tables.task(*task));
+    let mut sum = Vector::ZERO;
+    for task in tasks.filter(|task| task.phase.is_waiting()) {
+        sum.add(&tables.shape(task.shape).spec.limits);
+    }
+    sum.higher(&gang.spec.min_limits)
+}
+
 /// The quota is raised by the least that helps.
 pub(super) fn quota_raised(case: &mut Case<'_, '_>, named: &str) -> Option<Draft> {
     let (namespace, name) = named.split_once('/')?;
     let key = Key::new(namespace, name);
     let quota = case.tables.quotas(namespace).find(|it| it.key == key)?;
     let quota = quota.clone();
-    let wanted = wanted(case);
+    let wanted = wanted(case).plus(&wanted_limits(case));
     let held = quota.used.plus(&wanted);
     let mut goal = held.clone();
     // What was let in and has no pods yet counts too.
@@ -239,6 +251,7 @@ pub(super) fn quota_raised(case: &mut Case<'_, '_>, named: &str) -> Option<Draft
             && let Some(least) = &gang.spec.min_resources
         {
             goal.add(least);
+            goal.add(&gang.spec.min_limits);
         }
     }
     let hard = |kind: Kind| quota.hard.get(kind);

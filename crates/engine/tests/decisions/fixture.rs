@@ -380,13 +380,17 @@ impl World {
                 name => gang.key = key(name),
             }
         }
-        gang.min_resources = stated.then(|| {
+        if stated {
             let all = words
                 .iter()
                 .flat_map(|task| std::iter::repeat_n(task, task.count as usize));
-            all.take(gang.min_member as usize)
-                .fold(Vector::ZERO, |sum, t| sum.plus(&t.shape.requests))
-        });
+            let mut least = Vector::ZERO;
+            for task in all.take(gang.min_member as usize) {
+                least.add(&task.shape.requests);
+                gang.min_limits.add(&task.shape.limits);
+            }
+            gang.min_resources = Some(least);
+        }
         self.gangs.insert(gang.key.clone(), gang.clone());
         let key = gang.key.clone();
         self.tables.put_gang(gang);

@@ -144,7 +144,7 @@ pub fn kind(tables: &mut Tables, word: &str) -> Kind {
         "mem" => Kind::MEMORY,
         "pods" => Kind::PODS,
         "gpu" => tables.kind("nvidia.com/gpu"),
-        name if name.contains('/') => tables.kind(name),
+        name if name.contains('/') || name.starts_with("limits.") => tables.kind(name),
         other => panic!("no resource: {other}"),
     }
 }
@@ -341,6 +341,11 @@ pub fn task(tables: &mut Tables, text: &str) -> TaskWords {
             _ if volumes::wants((&mut task.shape.volumes, &mut task.claims), word, value) => {}
             _ => constraint(&mut task.shape, word, value),
         }
+    }
+    for (kind, limit) in &up_to {
+        let name = format!("limits.{}", tables.kinds().name(*kind));
+        let named = tables.kind(&name);
+        task.shape.limits.set(named, *limit);
     }
     for (kind, limit) in up_to {
         let burst = &mut task.shape.burst[usize::from(kind == Kind::MEMORY)];

@@ -3,7 +3,7 @@
 use std::collections::BTreeSet;
 use std::sync::Arc;
 
-use api::core::{Pod, PodPhase, image_name, limits_held, requests_held, stand_ins};
+use api::core::{Pod, PodPhase, ResourceList, image_name, limits_held, requests_held, stand_ins};
 use api::duration::Duration;
 use api::meta::ObjectMeta;
 use api::volcano::{
@@ -14,7 +14,7 @@ use model::{
     Time, Vector,
 };
 
-use super::amounts::{amount, vector};
+use super::amounts::{amount, quota_limits, vector};
 use super::devices::Wants;
 use super::native::native_gang;
 use super::{Rows, constraints, created, devices, native, strategy, volume};
@@ -228,7 +228,9 @@ impl Rows {
             shape.images = images(pod);
         }
         if self.has_limits {
-            shape.burst = burst(pod, &shape.requests);
+            let limits = limits_held(pod);
+            shape.burst = burst(&limits, &shape.requests);
+            shape.limits = quota_limits(&limits, tables);
         }
         shape
     }
@@ -281,8 +283,7 @@ fn images(pod: &Pod) -> Vec<Arc<str>> {
 
 /// How much more cpu and memory its limits let the pod use. Without a limit, or with one below what it
 /// requests, that is nothing.
-fn burst(pod: &Pod, requests: &Vector) -> [i64; 2] {
-    let limits = limits_held(pod);
+fn burst(limits: &ResourceList, requests: &Vector) -> [i64; 2] {
     [("cpu", Kind::CPU), ("memory", Kind::MEMORY)].map(|(name, kind)| {
         let limit = limits.get(name).map_or(0, |limit| amount(kind, limit));
         limit.saturating_sub(requests.get(kind)).max(0)

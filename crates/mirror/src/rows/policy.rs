@@ -11,7 +11,7 @@ use api::volcano::{
 };
 use model::{Budget, Disruption, Key, Kind, Limits, Portion, Quota, Tables, TaskTopology, Vector};
 
-use super::amounts::{amount, is_number_of_objects};
+use super::amounts::{amount, is_limit, is_number_of_objects};
 use super::constraints;
 
 /// The row of a disruption budget.
@@ -67,8 +67,8 @@ fn names(list: &str) -> impl Iterator<Item = Arc<str>> {
     names.filter(|name| !name.is_empty()).map(Arc::from)
 }
 
-/// The row of a quota, by what pods request: `requests.cpu` is `cpu`. A quota for some pods only says
-/// nothing about a gang whose pods do not exist yet, nor does one of limits or of other objects.
+/// The row of a quota, by what pods request: `requests.cpu` is `cpu`; limits keep their names. A quota for some
+/// pods only says nothing about a gang whose pods do not exist yet, nor does one of other objects.
 pub(super) fn quota(quota: &ResourceQuota, tables: &mut Tables) -> Option<Quota> {
     if !quota.spec.scopes.is_empty() || quota.spec.scope_selector.is_some() {
         return None;
@@ -84,8 +84,8 @@ pub(super) fn quota(quota: &ResourceQuota, tables: &mut Tables) -> Option<Quota>
     })
 }
 
-/// What a quota's list says of what pods request. Where it calls a resource by both of its names `counts` says
-/// which amount it is.
+/// What a quota's list says of what pods request, and of their limits. Where it calls a resource by both of its
+/// names `counts` says which amount it is.
 fn requested(
     list: &ResourceList,
     tables: &mut Tables,
@@ -93,7 +93,8 @@ fn requested(
 ) -> BTreeMap<Kind, i64> {
     let mut amounts = BTreeMap::new();
     for (name, quantity) in list {
-        if name.starts_with("limits.") || is_number_of_objects(name) {
+        let is_unknown = name.starts_with("limits.") && !is_limit(name);
+        if is_unknown || is_number_of_objects(name) {
             continue;
         }
         let kind = tables.kind(name.strip_prefix("requests.").unwrap_or(name));

@@ -25,9 +25,10 @@ pub struct Budget {
 pub struct Quota {
     /// Its namespace and name.
     pub key: Key,
-    /// The most that pods of the namespace may request together, with their number as *pods*.
+    /// The most that pods of the namespace may request together, with their number as *pods*, and the most
+    /// that their limits may come to, by names of their own.
     pub hard: Limits,
-    /// What they request.
+    /// What they have of it.
     pub used: Vector,
 }
 

@@ -192,13 +192,14 @@ fn a_shape_that_speaks_of_other_pods_is_coupled() {
 
 #[test]
 fn a_gang_wants_something_else_once_anything_but_its_status_changes() {
-    let changes: [Change<GangSpec>; 19] = [
+    let changes: [Change<GangSpec>; 20] = [
         |it| it.key = Key::new("ns", "other"),
         |it| it.uid = "other".into(),
         |it| it.queue = "other".into(),
         |it| it.min_member = 2,
         |it| _ = it.min_task_member.insert("role".into(), 1),
         |it| it.min_resources = Some(Vector::ZERO),
+        |it| it.min_limits.set(Kind(7), 1),
         |it| it.priority_class = Some("high".into()),
         |it| it.preemptable = Some(false),
         |it| it.closeness = Some(Closeness::HyperNode(Highest::Any)),

@@ -31,15 +31,18 @@ impl Lacks {
     }
 }
 
-/// What of a gang's minimum, with the number of its pods, has no pod yet: what pods that are there request a
-/// quota counts as used. A pod that has failed does not count there, and another one comes for it.
+/// What of a gang's minimum, with the number of its pods and their limits, has no pod yet: what pods that are
+/// there request a quota counts as used. A pod that has failed does not count there, and another one comes for it.
 fn missing(view: View<'_>, id: GangId) -> Option<Vector> {
     let gang = view.tables.gang(id);
     let mut missing = gang.spec.min_resources.clone()?;
+    missing.add(&gang.spec.min_limits);
     missing.set(Kind::PODS, i64::from(gang.spec.min_member));
     let tasks = gang.tasks.iter();
     for id in tasks.filter(|id| view.tables.task(**id).phase != Phase::Failed) {
-        missing.sub(&view.tables.shape_of(*id).spec.requests);
+        let spec = &view.tables.shape_of(*id).spec;
+        missing.sub(&spec.requests);
+        missing.sub(&spec.limits);
         missing.set(Kind::PODS, missing.get(Kind::PODS) - 1);
     }
     missing.floor();

@@ -51,6 +51,49 @@ pub(super) async fn volumes(world: World) {
     );
 }
 
+pub(super) async fn made_claims(world: World) {
+    if !world.isolated() {
+        return;
+    }
+    let claim = |owner: &str| {
+        let key = ObjectKey::new(Kind::PersistentVolumeClaim, "default", "p-scratch");
+        let owner = json!({"apiVersion": "v1", "kind": "Pod", "name": "p", "uid": owner, "controller": true});
+        world.memory.put(
+            key,
+            json!({"metadata": {"name": "p-scratch", "namespace": "default", "ownerReferences": [owner]},
+                   "spec": {"volumeName": "pv"}, "status": {"phase": "Bound"}}),
+        );
+    };
+    let directory = world.directory.join("scratch");
+    world.memory.put(
+        ObjectKey::new(Kind::PersistentVolume, "", "pv"),
+        json!({"metadata": {"name": "pv"}, "spec": {"hostPath": {"path": directory}}}),
+    );
+    claim("uid-another");
+    world.pod(
+        "p",
+        json!({"restartPolicy": "Never",
+        "containers": [{"name": "c", "image": "any", "command": ["sh", "-c", "echo kept > /s/out"],
+            "volumeMounts": [{"name": "scratch", "mountPath": "/s"}]}],
+        "volumes": [{"name": "scratch", "ephemeral": {"volumeClaimTemplate": {"spec": {}}}}]}),
+    );
+    let refused = |memory: &Memory| {
+        let objects = memory.objects.lock().unwrap();
+        let mut notes = objects.values().filter(|it| it["reason"] == "FailedMount");
+        notes.find_map(|it| Some(it["message"].as_str()?.to_owned()))
+    };
+    assert_eq!(
+        world.until(refused).await,
+        "MountVolume.SetUp failed for volume \"scratch\" : PVC default/p-scratch was not created for pod default/p (pod is not owner)"
+    );
+    claim("uid-p");
+    world.phase("p", "Succeeded").await;
+    assert_eq!(
+        std::fs::read_to_string(directory.join("out")).unwrap(),
+        "kept\n"
+    );
+}
+
 /// A directory with a shell, what it needs, and a mark.
 fn root(directory: &std::path::Path) {
     for program in ["/bin/sh", "/bin/cat", "/bin/ls"] {

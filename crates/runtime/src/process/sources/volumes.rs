@@ -15,6 +15,14 @@ use crate::volumes::{VolumeFile, show_files};
 /// Life of a token whose volume names none, in seconds.
 const TOKEN_SECONDS: i64 = 3_600;
 
+/// To whom a claim has to belong.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Whose {
+    Anybodys,
+    /// It was made for the pod (a generic ephemeral volume).
+    ThePods,
+}
+
 /// What stands in a pod's volumes.
 #[derive(Debug, Default)]
 pub(crate) struct Shown {
@@ -44,11 +52,11 @@ impl Sources<'_> {
             return host_path(&host.path, &host.kind);
         }
         if let Some(claim) = &volume.persistent_volume_claim {
-            return self.claim(&claim.claim_name).await;
+            return self.claim(&claim.claim_name, Whose::Anybodys).await;
         }
         if volume.ephemeral.is_some() {
             let claim = format!("{}-{}", self.pod.metadata.name, volume.name);
-            return self.claim(&claim).await;
+            return self.claim(&claim, Whose::ThePods).await;
         }
         let directory = self.directory.join("volumes").join(&volume.name);
         if volume.has_files() {
@@ -240,12 +248,22 @@ impl Sources<'_> {
         Ok(())
     }
 
-    async fn claim(&self, name: &str) -> Result<PathBuf, String> {
-        let namespace = &self.pod.metadata.namespace;
+    async fn claim(&self, name: &str, whose: Whose) -> Result<PathBuf, String> {
+        let of = &self.pod.metadata;
+        let namespace = &of.namespace;
         let claim = self
             .object(Kind::PersistentVolumeClaim, namespace, name)
             .await?
             .ok_or_else(|| format!("persistentvolumeclaim {name:?} not found"))?;
+        let owners = claim["metadata"]["ownerReferences"].as_array();
+        let mut owners = owners.into_iter().flatten();
+        let is_made = owners.any(|owner| owner["controller"] == true && owner["uid"] == *of.uid);
+        if whose == Whose::ThePods && !is_made {
+            return Err(format!(
+                "PVC {namespace}/{name} was not created for pod {namespace}/{} (pod is not owner)",
+                of.name
+            ));
+        }
         if claim["status"]["phase"] != "Bound" {
             return Err(format!("persistentvolumeclaim {name:?} is not bound yet"));
         }
