@@ -254,7 +254,7 @@ fn an_exact_amount_is_what_it_is() {
     for (kind, value, words) in [
         (Kind::MEMORY, 0, "0"),
         (Kind::MEMORY, 3 * ki, "3Ki"),
-        (Kind::MEMORY, 2_861 * mi + 24_064, "2999999488"),
+        (Kind::MEMORY, 2_861 * mi + 24_064, "3000000000"),
         (Kind::MEMORY, -(5 * mi), "-5Mi"),
         (Kind::MEMORY, i64::MIN, "-8388608Ti"),
         (Kind::CPU, 1_500, "1500m"),
