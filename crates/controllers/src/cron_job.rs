@@ -14,6 +14,7 @@ use api::time::Time;
 use mirror::Change;
 use serde_json::{Value, json};
 
+mod edited;
 mod family;
 mod missed;
 
@@ -50,10 +51,13 @@ const MINUTE: i64 = 60_000_000;
 const SECOND: i64 = 1_000_000;
 
 fn family_keys(family: &Family, change: &Change, keys: &mut Vec<ObjectKey>) {
-    match change.kind() == family.kind {
-        true => keys.push((*change.key).clone()),
-        false => crate::keys::of_owner(change, family.kind, keys),
+    if change.kind() != family.kind {
+        return crate::keys::of_owner(change, family.kind, keys);
     }
+    keys.push(match (family.reschedules)(change) {
+        true => edited::key(&change.key),
+        false => (*change.key).clone(),
+    });
 }
 
 /// Everything that one step looks at.
@@ -65,6 +69,9 @@ struct View<'a> {
 }
 
 fn step(family: &'static Family, inputs: &Inputs<'_>) -> Step {
+    if let Some(noting) = edited::step(family, inputs) {
+        return noting;
+    }
     let (namespace, name) = (&inputs.key.namespace, &inputs.key.name);
     let Some(it) = (family.find)(inputs.mirror, namespace, name) else {
         return Step::idle();

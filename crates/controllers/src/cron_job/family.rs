@@ -8,8 +8,9 @@ use api::kind::Kind;
 use api::meta::ObjectMeta;
 use api::time::Time;
 use api::volcano::{self, CRONJOB_TIMESTAMP, JobPhase};
-use mirror::{Mirror, Typed};
+use mirror::{Change, Mirror, Typed};
 
+use super::edited;
 use crate::conditions;
 
 /// One sort of CronJob.
@@ -27,6 +28,8 @@ pub(super) struct Family {
     pub(super) words: Words,
     /// Finds a CronJob.
     pub(super) find: for<'a> fn(&'a Mirror, &str, &str) -> Option<Parent<'a>>,
+    /// Whether a change gives a CronJob another schedule.
+    pub(super) reschedules: fn(&Change) -> bool,
     /// The jobs of the CronJob with this uid.
     pub(super) jobs: for<'a> fn(&'a Mirror, &str) -> Vec<Child<'a>>,
 }
@@ -87,14 +90,8 @@ pub(super) const BATCH: Family = Family {
         replaced: None,
         warns: false,
     },
-    find: |mirror, namespace, name| {
-        let it = mirror.get::<batch::CronJob>(namespace, name)?;
-        Some(Parent {
-            meta: &it.metadata,
-            spec: &it.spec,
-            status: &it.status,
-        })
-    },
+    find: |mirror, namespace, name| Some(parent_batch(mirror.get(namespace, name)?)),
+    reschedules: |change| edited::reschedules(change, parent_batch),
     jobs: |mirror, uid| children(mirror, uid, of_batch),
 };
 
@@ -113,16 +110,26 @@ pub(super) const VOLCANO: Family = Family {
         replaced: Some("ReplaceConcurrent"),
         warns: true,
     },
-    find: |mirror, namespace, name| {
-        let it = mirror.get::<volcano::CronJob>(namespace, name)?;
-        Some(Parent {
-            meta: &it.metadata,
-            spec: &it.spec,
-            status: &it.status,
-        })
-    },
+    find: |mirror, namespace, name| Some(parent_volcano(mirror.get(namespace, name)?)),
+    reschedules: |change| edited::reschedules(change, parent_volcano),
     jobs: |mirror, uid| children(mirror, uid, of_volcano),
 };
+
+fn parent_batch(it: &batch::CronJob) -> Parent<'_> {
+    Parent {
+        meta: &it.metadata,
+        spec: &it.spec,
+        status: &it.status,
+    }
+}
+
+fn parent_volcano(it: &volcano::CronJob) -> Parent<'_> {
+    Parent {
+        meta: &it.metadata,
+        spec: &it.spec,
+        status: &it.status,
+    }
+}
 
 fn children<'a, T: Typed>(
     mirror: &'a Mirror,

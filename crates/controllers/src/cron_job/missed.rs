@@ -3,8 +3,8 @@
 use api::cron::{Schedule, Zone};
 use api::time::Time;
 
-use super::SECOND;
 use super::family::Parent;
+use super::{SECOND, edited};
 
 /// More missed times than these are told.
 const MANY: i64 = 100;
@@ -71,6 +71,9 @@ impl Missed<'_> {
     fn find(&self, earliest: Option<Time>) -> Result<Found, &'static str> {
         let created = self.it.meta.creation_timestamp.unwrap_or(self.now);
         let known = self.it.status.last_schedule_time.unwrap_or(created);
+        // What was missed is so by the schedule that held then.
+        let edited = edited::since(&self.it).map(|since| since.min(self.now));
+        let known = edited.map_or(known, |edited| edited.max(known));
         let since = earliest.map_or(known, |earliest| earliest.max(known));
         if let Schedule::Every(seconds) = self.schedule {
             return Ok(self.every(seconds.saturating_mul(SECOND), known, since));
