@@ -108,12 +108,9 @@ pub const WORKLOADS: &[Controller] = &[
     deployment::CONTROLLER,
     disruption_budget::CONTROLLER,
     endpoint_slice::CONTROLLER,
-<<<<<<< HEAD
+    ephemeral_volume::CONTROLLER,
     job_flow::CONTROLLER,
     job_template::CONTROLLER,
-=======
-    ephemeral_volume::CONTROLLER,
->>>>>>> 565ade4740a41dfd9d14ff9cd9c05692c375bab8
     podgroup::CONTROLLER,
     queue::CONTROLLER,
     replica_set::CONTROLLER,

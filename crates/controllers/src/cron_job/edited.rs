@@ -14,11 +14,7 @@ use super::family::{Family, Parent};
 use crate::{Inputs, Step, write};
 
 /// On a CronJob: since when its schedule holds, and the generation in which it was seen to.
-<<<<<<< HEAD
-pub(super) const SCHEDULED_SINCE: &str = "katmai.dev/scheduled-since";
-=======
 const SCHEDULED_SINCE: &str = "katmai.dev/scheduled-since";
->>>>>>> d2a1d9ec96204af9e4ee15804887518f9902acb6
 /// What the name in the key of an edit ends with: no object's name has a slash.
 const EDITED: &str = "/schedule";
 
