@@ -97,7 +97,10 @@ fn are_close(tables: &Tables, closeness: &Closeness, tasks: &[&Task]) -> bool {
     };
     limit.is_some_and(|limit| {
         let mut domains = topology.domains().filter(|(_, row)| row.tier <= limit);
-        domains.any(|(_, row)| nodes.iter().all(|node| row.nodes.contains(node)))
+        // What is on a node that is no more is close to nothing.
+        let whole = topology.top().map(|top| topology.domain(top));
+        let is_gone = |node: &NodeId| whole.is_none_or(|whole| !whole.has(*node));
+        domains.any(|(_, row)| nodes.iter().all(|node| is_gone(node) || row.has(*node)))
     })
 }
 

@@ -629,3 +629,22 @@ fn a_pod_that_is_promised_room_is_told_where_also_when_that_moves() {
     world.pass_ms(2_000);
     assert_eq!(told(&world)[0], ("Unschedulable", &*text("node-2")));
 }
+
+#[test]
+fn a_group_that_was_replaced_without_its_status_is_told_again_why_it_waits() {
+    let mut world = plane("300m");
+    gang(&mut world, "Inqueue");
+    pods(&mut world, |_| None);
+    world.pass_ms(5_000);
+    let told = |world: &World| {
+        let status = &world.object(Kind::PodGroup, "training-1")["status"];
+        status["conditions"][0]["type"].clone()
+    };
+    assert_eq!(told(&world), "Unschedulable");
+    world.put_object(Kind::PodGroup, "training-1", &json!({ "status": null }));
+    world.pass_ms(5_000);
+    assert_eq!(told(&world), "Unschedulable");
+    world.asked();
+    world.pass_ms(20_000);
+    assert_eq!(world.asked(), Vec::<String>::new(), "it is told once");
+}

@@ -38,10 +38,14 @@ pub(crate) fn settle_gang(
     if is_settled || gang.spec.ownership == Ownership::Unclaimed {
         return;
     }
-    let verdict = verdict(trial.tables(), id, outcome);
-    let extras = match outcome {
-        Some(Outcome::Extras(reason, _)) => Some(reason.clone()),
-        _ => None,
+    let refusal = outcome.and_then(Outcome::reason);
+    // Whatever further tasks of a gang wait for, one that has its minimum goes on.
+    let is_whole = refusal.is_some() && engine.rules().is_whole(trial.tables(), id, now);
+    let has_extras = is_whole || matches!(outcome, Some(Outcome::Extras(..)));
+    let extras = refusal.filter(|_| has_extras).cloned();
+    let verdict = match is_whole {
+        true => Verdict::Scheduled,
+        false => verdict(trial.tables(), id, outcome),
     };
     let status = status(trial.tables(), gang, &verdict);
     let shown = is_shown(gang, &status);
@@ -204,6 +208,7 @@ pub(crate) fn tell_tasks(
             continue;
         }
         let promised = row.node.filter(|_| row.phase == Phase::Pipelined);
+        let is_lapsed = promised.is_none() && has_lapsed(tables, row);
         let told = match promised {
             Some(node) => Arc::new(Reason::HasPromise {
                 node: tables.node(node).spec.name.clone(),
@@ -212,6 +217,10 @@ pub(crate) fn tell_tasks(
             None if places.has(task, row) => places.told.clone(),
             None => reason.clone(),
         };
+        if is_lapsed {
+            trial.lapse(task);
+        }
+        let row = trial.tables().task(task);
         if row.said.as_ref() == Some(&told) {
             continue;
         }
@@ -230,6 +239,16 @@ pub(crate) fn tell_tasks(
         wordings.told(id, reason, now);
     }
     wordings.wait(id, reason, waits);
+}
+
+/// Whether the pod of a task without a promise names the node that it was promised last, or one that is gone.
+/// Another one is somebody's wish.
+fn has_lapsed(tables: &Tables, row: &Task) -> bool {
+    let Some(named) = row.nominated.as_deref() else {
+        return false;
+    };
+    let node = tables.node_named(named).map(|id| tables.node(id));
+    row.said.as_deref().and_then(promise) == Some(named) || node.is_none_or(|node| !node.known)
 }
 
 /// The node that a task is told to be promised.
@@ -314,8 +333,14 @@ fn phase(gang: &Gang, verdict: &Verdict) -> GangPhase {
     let mending = matches!(was, GangPhase::Running | GangPhase::Unknown);
     let replacements = gang.count(Phase::Allocated) + gang.count(Phase::Binding);
     let alive = alive + if mending { replacements } else { 0 };
-    if gang.count(Phase::Running) > 0 && matches!(verdict, Verdict::Waits(_)) {
-        return GangPhase::Unknown;
+    if let Verdict::Waits(reason) = verdict
+        && gang.count(Phase::Running) > 0
+    {
+        // Upstream does not look at gangs without a queue: what runs is not called into question.
+        return match (&**reason, was) {
+            (Reason::QueueMissing { .. }, GangPhase::Running) => was,
+            _ => GangPhase::Unknown,
+        };
     }
     if over + alive > 0 && over + alive >= gang.spec.min_member {
         return if alive == 0 {
@@ -333,7 +358,12 @@ fn phase(gang: &Gang, verdict: &Verdict) -> GangPhase {
 
 fn is_shown(gang: &Gang, status: &GangStatus) -> bool {
     let said = status.verdict == Verdict::Undecided || status.verdict == gang.said;
-    said && is_alike(gang, status)
+    said && is_alike(gang, status) && !is_lost(gang)
+}
+
+/// Whether what was said last does not stand there: somebody has replaced the object.
+fn is_lost(gang: &Gang) -> bool {
+    gang.spec.shows.is_some_and(|shows| !shows.has(&gang.said))
 }
 
 /// Whether a gang shows the same beside its verdict.
@@ -363,7 +393,10 @@ fn begins_to_wait(wordings: &Wordings, (id, said): (GangId, &Verdict), verdict: 
 /// Whether a gang that waits would show nothing but why in other words.
 fn is_rewording(gang: &Gang, status: &GangStatus) -> bool {
     let is_waiting = |verdict: &Verdict| matches!(verdict, Verdict::Waits(_));
-    is_waiting(&gang.said) && is_waiting(&status.verdict) && is_alike(gang, status)
+    is_waiting(&gang.said)
+        && is_waiting(&status.verdict)
+        && is_alike(gang, status)
+        && !is_lost(gang)
 }
 
 /// Pods that are just being made are no news.

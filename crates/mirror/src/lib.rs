@@ -32,7 +32,7 @@ pub use lower::{
 };
 pub use object::{Object, Problem, Typed};
 pub use rows::{
-    Chosen, Claims, Features, NATIVE, ROW_KINDS, Reach, Rows, Slice, claim_name, claim_user,
-    claims_of, extended_claim, group_name, hyper_node_members, native_gang, own_claim,
-    sharing_group,
+    AllMembers, Chosen, Claims, Features, Members, NATIVE, ROW_KINDS, Reach, Rows, Slice,
+    claim_name, claim_user, claims_of, extended_claim, group_name, hyper_node_members, native_gang,
+    own_claim, sharing_group,
 };

@@ -28,12 +28,12 @@ use api::core::{CsiStorageCapacity, Node, PersistentVolume, PriorityClass, Stora
 use api::kind::Kind;
 use api::volcano::device_config::DeviceConfig;
 use api::volcano::{
-    JOB_HYPERNODE, PodGroup, PodGroupPhase, Queue, QueueState, SLA_WAITING_TIME,
-    SLA_WAITING_TIME_SHORT,
+    JOB_HYPERNODE, PodGroup, PodGroupPhase, Queue, QueueState, SCHEDULED, SLA_WAITING_TIME,
+    SLA_WAITING_TIME_SHORT, UNSCHEDULABLE,
 };
 use model::{
     CardFamily, Counted, GangPhase, GangSpec, GangStatus, Key, NodeSpec, Ownership, Priority,
-    QueueSpec, Tables, Taint, TaintEffect, Verdict,
+    QueueSpec, Shown, Tables, Taint, TaintEffect, Verdict,
 };
 
 pub(crate) use amounts::resource_list;
@@ -43,7 +43,7 @@ pub(crate) use devices::{
 };
 pub use devices::{claim_name, claim_user, extended_claim, own_claim, sharing_group};
 pub use native::{NATIVE, group_name, native_gang};
-pub use network::hyper_node_members;
+pub use network::{AllMembers, Members, hyper_node_members};
 pub use reach::{Reach, Slice};
 pub use volume::{Chosen, Claims, chosen, claims_of};
 
@@ -412,6 +412,19 @@ pub(crate) fn effect(text: &str) -> Option<TaintEffect> {
     }
 }
 
+/// Which verdicts stand in its conditions.
+fn shown(group: &PodGroup) -> Shown {
+    let conditions = &group.status.conditions;
+    let is_true = |kind: &str| {
+        let mut all = conditions.iter();
+        all.any(|it| *it.kind == *kind && &*it.status == "True")
+    };
+    Shown {
+        waits: is_true(UNSCHEDULABLE),
+        scheduled: is_true(SCHEDULED),
+    }
+}
+
 fn gang_spec(group: &PodGroup, tables: &mut Tables) -> GangSpec {
     let meta = &group.metadata;
     let roles = group.spec.min_task_member.iter();
@@ -449,6 +462,7 @@ fn gang_spec(group: &PodGroup, tables: &mut Tables) -> GangSpec {
             .collect(),
         waits_at_most_ms: waits_at_most_ms(meta),
         created: created(meta),
+        shows: Some(shown(group)),
         status: GangStatus {
             phase: match group.status.phase {
                 PodGroupPhase::Unset | PodGroupPhase::Pending => GangPhase::Pending,

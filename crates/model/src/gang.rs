@@ -132,6 +132,26 @@ pub enum Ownership {
     Others,
 }
 
+/// Which verdicts stand in the conditions of a gang's object.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Shown {
+    /// That it waits.
+    pub waits: bool,
+    /// That it is scheduled.
+    pub scheduled: bool,
+}
+
+impl Shown {
+    /// Whether a verdict of this kind stands there; there is none for one that is undecided.
+    pub fn has(self, verdict: &Verdict) -> bool {
+        match verdict {
+            Verdict::Undecided => true,
+            Verdict::Scheduled => self.scheduled,
+            Verdict::Waits(_) => self.waits,
+        }
+    }
+}
+
 /// A gang as the wall gives it (a PodGroup).
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct GangSpec {
@@ -168,6 +188,8 @@ pub struct GangSpec {
     pub created: Time,
     /// What its status shows.
     pub status: GangStatus,
+    /// Which verdicts its object shows, where that is known.
+    pub shows: Option<Shown>,
     /// Whether nobody makes another task beside one that has failed: it stays failed as long as the
     /// others are there.
     pub fails_for_good: bool,

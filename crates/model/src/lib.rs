@@ -69,8 +69,8 @@ pub use device::{
 };
 pub use dimension::{Dimension, PartLoad, Steps, Taking, takings};
 pub use gang::{
-    Census, Disruption, Gang, GangPhase, GangSpec, GangStatus, Ownership, Portion, SubGroups,
-    Verdict,
+    Census, Disruption, Gang, GangPhase, GangSpec, GangStatus, Ownership, Portion, Shown,
+    SubGroups, Verdict,
 };
 pub use glance::Glance;
 pub use ids::{DomainId, GangId, Key, NodeId, QueueId, ShapeId, TaskId, Tick, WriteId};
@@ -102,8 +102,8 @@ pub use task::{Extras, Gate, Phase, Task, TaskSpec};
 pub use terms::TermIndex;
 pub use time::{LocalTime, Time};
 pub use topology::{
-    CLUSTER_TOP, Closeness, Domain, Highest, HyperNodeSpec, Member, Misfit, Pattern, Selector,
-    Topology, Unhung, Within,
+    CLUSTER_TOP, Closeness, Domain, Highest, HyperNodeSpec, MISFITS_MAX, Member, Misfit, Pattern,
+    Selector, Topology, Unhung, Within,
 };
 pub use trial::{Mark, Trial};
 pub use uid::Uid;

@@ -363,6 +363,11 @@ impl Task {
         }
     }
 
+    /// Forgets the node that it should go to; whether there was one.
+    pub(crate) fn lapse(&mut self) -> bool {
+        self.nominated.is_some() && self.extras_mut().nominated.take().is_some()
+    }
+
     pub(crate) fn set_volumes(&mut self, volumes: Option<Arc<[TakenVolume]>>) {
         if volumes.is_some() || self.volumes.is_some() {
             self.extras_mut().volumes = volumes;

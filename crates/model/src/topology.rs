@@ -1,11 +1,15 @@
 //! The network's tree: hyper-nodes over nodes, and how close together tasks must be.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::fmt;
 use std::sync::Arc;
 
 use crate::ids::{DomainId, NodeId};
 use crate::labels::Requirement;
+
+/// So many hyper-nodes that do not hang below one that names them are kept for it, the others are counted: as
+/// many may name each other as there are.
+pub const MISFITS_MAX: usize = 5;
 
 /// The name of the hyper-node above all others, which nobody writes down.
 pub const CLUSTER_TOP: &str = "<cluster-top-hypernode>";
@@ -153,12 +157,20 @@ pub struct Domain {
     pub nodes: Arc<[NodeId]>,
     /// Those of them that are in no child.
     pub own: Vec<NodeId>,
+    /// Nodes in it and below it that are other schedulers' now and still have tasks, in order of id: nothing
+    /// goes there, and what is there is within the domain.
+    pub left: Vec<NodeId>,
 }
 
 impl Domain {
     /// Whether the node is in it or below it.
     pub fn contains(&self, node: NodeId) -> bool {
         self.nodes.binary_search(&node).is_ok()
+    }
+
+    /// Whether a task on the node is within it.
+    pub fn has(&self, node: NodeId) -> bool {
+        self.contains(node) || self.left.binary_search(&node).is_ok()
     }
 }
 
@@ -206,6 +218,8 @@ pub struct Topology {
     domains: Vec<Domain>,
     lowest: Vec<Option<DomainId>>,
     misfits: Vec<Misfit>,
+    /// How many hyper-nodes do not hang below one that names them, by its name.
+    unhung: BTreeMap<Arc<str>, usize>,
     serial: u64,
 }
 
@@ -268,23 +282,35 @@ impl Topology {
         Some((self.domains.first()?.tier, self.domains.last()?.tier))
     }
 
-    /// Hyper-nodes that do not hang where others want them.
+    /// Hyper-nodes that do not hang where others want them: of each of these so many as are kept.
     pub fn misfits(&self) -> &[Misfit] {
         &self.misfits
+    }
+
+    /// How many there are in all of one that wants them, by its name.
+    pub fn misfits_of(&self, parent: &str) -> usize {
+        self.unhung.get(parent).copied().unwrap_or(0)
     }
 }
 
 /// A hyper-node with the nodes that its members select.
 pub(crate) struct Row<'a> {
     pub(crate) spec: &'a HyperNodeSpec,
-    pub(crate) nodes: &'a std::collections::BTreeSet<NodeId>,
+    pub(crate) nodes: &'a BTreeSet<NodeId>,
+    /// Those that are other schedulers'.
+    pub(crate) left: &'a BTreeSet<NodeId>,
 }
 
 impl Topology {
     /// Hangs hyper-nodes below one another: a child's tier is lower than its parent's, and of several
     /// that want it the one of the lowest tier has it, then the first by name. `rows` are in order of
-    /// name, `nodes` in order of id.
-    pub(crate) fn of(rows: &[Row<'_>], nodes: &[NodeId], serial: u64) -> Topology {
+    /// name, `nodes` in order of id; `left` are those of other schedulers that have tasks.
+    pub(crate) fn of(
+        rows: &[Row<'_>],
+        nodes: &[NodeId],
+        left: &BTreeSet<NodeId>,
+        serial: u64,
+    ) -> Topology {
         let mut tree = Topology {
             serial,
             ..Topology::default()
@@ -305,53 +331,78 @@ impl Topology {
                 ..Domain::default()
             });
         }
+        let mut accepted = BTreeMap::new();
         for (at, row) in order.iter().enumerate() {
             let id = DomainId::from(at);
-            tree.hang(id, row.spec, &by_name);
+            tree.hang(id, row.spec, &by_name, &mut accepted);
         }
         tree.crown();
         tree.fill(&order, nodes);
+        if !left.is_empty() {
+            tree.fill_left(&order, left);
+        }
         tree
     }
 
-    fn hang(&mut self, id: DomainId, spec: &HyperNodeSpec, by_name: &BTreeMap<Arc<str>, DomainId>) {
+    /// What a pattern accepts is looked up once, though many may name it.
+    fn hang<'a>(
+        &mut self,
+        id: DomainId,
+        spec: &'a HyperNodeSpec,
+        by_name: &BTreeMap<Arc<str>, DomainId>,
+        accepted: &mut BTreeMap<&'a str, Arc<[DomainId]>>,
+    ) {
         for member in &spec.members {
             let Member::HyperNodes(selector) = member else {
                 continue;
             };
-            let wanted: Vec<DomainId> = match selector {
-                Selector::Name(name) => by_name.get(name).copied().into_iter().collect(),
-                Selector::Pattern(pattern) => by_name
-                    .iter()
-                    .filter(|(name, child)| **child != id && pattern.accepts(name))
-                    .map(|(_, child)| *child)
-                    .collect(),
-                Selector::Labels(_) => Vec::new(),
-            };
-            for child in wanted {
-                self.hang_one(id, child);
+            match selector {
+                Selector::Name(name) => {
+                    if let Some(child) = by_name.get(name) {
+                        self.hang_one(id, *child);
+                    }
+                }
+                Selector::Pattern(pattern) => {
+                    let all = accepted.entry(&pattern.text).or_insert_with(|| {
+                        let all = by_name.iter().filter(|(name, _)| pattern.accepts(name));
+                        all.map(|(_, child)| *child).collect()
+                    });
+                    for child in all.iter().filter(|child| **child != id) {
+                        self.hang_one(id, *child);
+                    }
+                }
+                Selector::Labels(_) => {}
             }
         }
         self.domains[id.index()].children.sort();
     }
 
     fn hang_one(&mut self, id: DomainId, child: DomainId) {
-        let (tier, name) = (self.domain(id).tier, self.domain(id).name.clone());
+        let tier = self.domain(id).tier;
         let row = &self.domains[child.index()];
-        let why = match row.parent {
-            _ if row.tier >= tier => Unhung::NotLower,
+        let over = match row.parent {
+            _ if row.tier >= tier => None,
             Some(parent) if parent == id => return,
-            Some(parent) => Unhung::Elsewhere(self.domain(parent).name.clone()),
+            Some(parent) => Some(parent),
             None => {
                 self.domains[child.index()].parent = Some(id);
                 self.domains[id.index()].children.push(child);
                 return;
             }
         };
+        let parent = &self.domains[id.index()].name;
+        let unhung = self.unhung.entry(parent.clone()).or_default();
+        *unhung += 1;
+        if *unhung > MISFITS_MAX {
+            return;
+        }
         self.misfits.push(Misfit {
             child: row.name.clone(),
-            parent: name,
-            why,
+            parent: parent.clone(),
+            why: match over {
+                None => Unhung::NotLower,
+                Some(over) => Unhung::Elsewhere(self.domain(over).name.clone()),
+            },
         });
     }
 
@@ -401,6 +452,18 @@ impl Topology {
             let domain = &mut self.domains[at];
             domain.nodes = below.into();
             domain.own = own;
+        }
+    }
+
+    /// The same of those of other schedulers.
+    fn fill_left(&mut self, order: &[&Row<'_>], left: &BTreeSet<NodeId>) {
+        for at in 0..self.domains.len() {
+            let own = order.get(at).map_or(left, |row| row.left);
+            let mut all = own.clone();
+            for child in &self.domains[at].children {
+                all.extend(&self.domain(*child).left);
+            }
+            self.domains[at].left = all.into_iter().collect();
         }
     }
 }

@@ -70,6 +70,7 @@ pub struct Trial<'t> {
     tables: &'t mut Tables,
     moves: Vec<Move>,
     says: Vec<(TaskId, Arc<Reason>)>,
+    lapsed: Vec<TaskId>,
     remarks: Vec<Remark>,
     published: Vec<(QueueId, Vector)>,
     committed: bool,
@@ -83,6 +84,7 @@ impl<'t> Trial<'t> {
             tables,
             moves: Vec::new(),
             says: Vec::new(),
+            lapsed: Vec::new(),
             remarks: Vec::new(),
             published: Vec::new(),
             committed: false,
@@ -236,6 +238,11 @@ impl<'t> Trial<'t> {
         self.says.push((task, reason));
     }
 
+    /// The pod names a node that its task is not promised any more, if it is not when the trial is finished.
+    pub fn lapse(&mut self, task: TaskId) {
+        self.lapsed.push(task);
+    }
+
     /// Says something of a gang for which it does not wait. Not undone by a rewind either.
     pub fn remark(&mut self, gang: GangId, reason: Arc<Reason>) {
         self.remarks.push(Remark { gang, reason });
@@ -317,6 +324,7 @@ impl<'t> Trial<'t> {
         for (task, before) in nominated {
             self.commit_promise(task, before, &mut plan);
         }
+        self.commit_lapsed(&mut plan);
         for gang in shown {
             let (status, write) = self.tables.plan_status(gang, now);
             plan.statuses.push(StatusWrite {
@@ -365,6 +373,20 @@ impl<'t> Trial<'t> {
         // What was kept for this task may now suit one that was refused before it.
         if let Some(node) = before {
             self.tables.mark_freed(node);
+        }
+    }
+
+    /// Takes back what pods say that was promised otherwise than in a trial: with its node, or its gang.
+    fn commit_lapsed(&mut self, plan: &mut Plan) {
+        if self.lapsed.is_empty() {
+            return;
+        }
+        let told: BTreeSet<TaskId> = plan.nominations.iter().map(|it| it.task).collect();
+        for task in std::mem::take(&mut self.lapsed) {
+            let row = self.tables.task_row(task);
+            if row.phase == Phase::Pending && row.lapse() && !told.contains(&task) {
+                plan.nominations.push(Nomination { task, node: None });
+            }
         }
     }
 

@@ -103,8 +103,13 @@ fn look(
     if !refusals.contains_key(&Refusal::VolumeElsewhere) {
         home = Home::Anywhere;
     }
+    let missing = match nodes {
+        0 => no_nodes(view),
+        _ => missing(view, shape, nearest, &home),
+    };
     let others = view.tables.left_nodes();
     if others > 0 && scope.is_none() {
+        nodes += others;
         let why = match view.tables.shard() {
             Some(_) => Refusal::OutOfShard,
             None => Refusal::OfOthers,
@@ -119,10 +124,7 @@ fn look(
         wanted,
         task: row.nickname(),
         pod: row.key.to_string(),
-        missing: match nodes {
-            0 => no_nodes(view),
-            _ => missing(view, shape, nearest, &home),
-        },
+        missing,
         nodes,
         refusals,
         within: scope.map(|scope| scope.name.clone()),

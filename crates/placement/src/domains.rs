@@ -1,6 +1,7 @@
 //! Where tasks that must be close together may go: hyper-nodes, the lowest tier first, and inside the
 //! chosen one as few of the lower ones as possible.
 
+use std::cmp::Reverse;
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
@@ -90,26 +91,52 @@ impl Scope {
         let topology = view.tables.topology();
         let mut at = from;
         loop {
-            let mut best: Option<(bool, u32, DomainId)> = None;
+            let mut best: Option<(Suits, DomainId)> = None;
             for child in &topology.domain(at).children {
-                let slots = slots(view, shape, index, &topology.domain(*child).nodes, u32::MAX);
-                let holds_all = slots >= self.wanted;
-                let is_better = match best {
-                    _ if slots == 0 => false,
-                    None => true,
-                    Some((held, most, _)) if holds_all && held => slots < most,
-                    Some((held, most, _)) => holds_all || !held && slots > most,
-                };
-                if is_better {
-                    best = Some((holds_all, slots, *child));
+                let nodes = &topology.domain(*child).nodes;
+                let slots = slots(view, shape, index, nodes, u32::MAX);
+                let own = own_slots(view, shape, index, nodes, slots);
+                let suits = Suits::of(slots, own, self.wanted);
+                if slots > 0 && best.is_none_or(|(most, _)| suits > most) {
+                    best = Some((suits, *child));
                 }
             }
             match best {
-                Some((_, _, child)) => at = child,
+                Some((_, child)) => at = child,
                 None => return at,
             }
         }
     }
+}
+
+/// How well a domain suits tasks, the better the greater: its own nodes take all of them, or those of other
+/// schedulers do with them, and the fewest places are left over; else it has the most places, own ones first.
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+enum Suits {
+    InPart { own: u32, all: u32 },
+    WithOthers(Reverse<u32>),
+    Alone(Reverse<u32>),
+}
+
+impl Suits {
+    fn of(all: u32, own: u32, wanted: u32) -> Suits {
+        match wanted {
+            _ if own >= wanted => Suits::Alone(Reverse(all)),
+            _ if all >= wanted => Suits::WithOthers(Reverse(all)),
+            _ => Suits::InPart { own, all },
+        }
+    }
+}
+
+/// How many of those slots are not on nodes of other schedulers, which come last where nodes are given out in
+/// shards.
+fn own_slots(view: View<'_>, shape: &Shape, index: &Index, nodes: &[NodeId], all: u32) -> u32 {
+    if view.tables.shard().is_none() {
+        return all;
+    }
+    let own = |node: &NodeId| !view.tables.node(*node).spec.foreign;
+    let nodes: Vec<NodeId> = nodes.iter().copied().filter(own).collect();
+    slots(view, shape, index, &nodes, u32::MAX)
 }
 
 /// How many tasks of the shape the nodes take by their amounts alone, counted up to `most`.
@@ -178,6 +205,10 @@ fn in_hyper_nodes(
     let limit = limit.ok_or_else(|| missing(false))?;
     let above = within.and_then(|scope| scope.domain).map(|(id, _)| id);
     let is_inside = |id| above.is_none_or(|top| topology.up_from(id).any(|up| up == top));
+    // Where a node was that is no more, nobody can be close to it.
+    let whole = topology.top().map(|top| topology.domain(top));
+    let is_somewhere = |node: &&NodeId| whole.is_some_and(|whole| whole.has(**node));
+    let placed: Vec<NodeId> = placed.iter().filter(is_somewhere).copied().collect();
     let mut some_tier = false;
     let mut scopes = Vec::new();
     for (id, domain) in topology.domains() {
@@ -185,7 +216,7 @@ fn in_hyper_nodes(
             continue;
         }
         some_tier = true;
-        if placed.iter().all(|node| domain.contains(*node)) {
+        if placed.iter().all(|node| domain.has(*node)) {
             scopes.push((domain.tier, Scope::of_domain(topology, id)));
         }
     }
@@ -237,12 +268,14 @@ pub(crate) struct Ranked {
     pub(crate) scope: Scope,
     /// How many of the tasks find room there, were they alone of their shape.
     pub(crate) slots: u32,
+    /// How many of them on nodes that are not other schedulers'.
+    own: u32,
     tier: u32,
     score: Score,
 }
 
-/// Scopes for the tasks, of which so many are needed: the lowest tier first, in it the one with the
-/// highest score, then the fullest. Those that cannot take as many come last, the roomiest of the
+/// Scopes for the tasks, of which so many are needed: the lowest tier first, in it those of which own nodes
+/// alone hold them, of these the one with the highest score, then the fullest. Those that cannot take as many come last, the roomiest of the
 /// highest tier at the very end.
 pub(crate) fn ranked(
     cycle: &mut Cycle<'_, '_>,
@@ -262,6 +295,7 @@ pub(crate) fn ranked(
             Ranked {
                 scope,
                 slots: 0,
+                own: 0,
                 tier,
                 score: 0,
             }
@@ -275,8 +309,10 @@ pub(crate) fn ranked(
         let is_alone = count as usize == tasks.len();
         for row in &mut ranked {
             let found = slots(view, shape, index, &row.scope.nodes, u32::MAX);
-            let counted = if is_alone { found } else { found.min(count) };
-            row.slots = row.slots.saturating_add(counted);
+            let own = own_slots(view, shape, index, &row.scope.nodes, found);
+            let counted = |found: u32| if is_alone { found } else { found.min(count) };
+            row.slots = row.slots.saturating_add(counted(found));
+            row.own = row.own.saturating_add(counted(own));
         }
     }
     let view = cycle.rules.view(cycle.trial.tables(), &cycle.state);
@@ -290,7 +326,8 @@ pub(crate) fn ranked(
     ranked.sort_by_key(|row| {
         let suits = row.slots >= needed;
         let score = if suits { row.score } else { 0 };
-        (!suits, row.tier, std::cmp::Reverse(score), row.slots)
+        let needs_others = suits && row.own < needed;
+        (!suits, row.tier, needs_others, Reverse(score), row.slots)
     });
     ranked
 }

@@ -458,6 +458,16 @@ impl Rules {
         times.filter(|at| *at > now).min()
     }
 
+    /// Whether a gang has as much as it must have to go on, without what it is only promised.
+    pub fn is_whole(&self, tables: &Tables, gang: GangId, now: Time) -> bool {
+        // Asked for every gang that waits, of which few are.
+        if tables.gang(gang).tasks.is_empty() || !plugins::ready_without_promises(tables, gang) {
+            return false;
+        }
+        let state = State::at(now);
+        self.job_ready(self.view(tables, &state), gang)
+    }
+
     /// Whether an action runs that evicts.
     pub fn takes_room(&self) -> bool {
         self.actions.iter().any(|action| action.evicts)

@@ -136,6 +136,12 @@ impl Reader<'_> {
                 self.at += 1;
                 self.literal(1);
             }
+            // Go's are of ASCII alone: the other's would take a hundred times the memory.
+            _ if ascii(escaped).is_some() => {
+                self.made.push_str(ascii(escaped).unwrap_or_default());
+                self.at += length;
+                self.here.then(1);
+            }
             'u' | 'U' => return Err(format!("invalid escape sequence: `{}`", &rest[..length])),
             'p' | 'P' | 'x' if rest[length..].starts_with('{') => {
                 let end = rest.find('}').map_or(rest.len(), |end| end + 1);
@@ -178,6 +184,13 @@ impl Reader<'_> {
                 '[' if named.is_some() => named.map_or(1, |end| end + 2),
                 _ => next.len_utf8(),
             };
+            let perl = rest.strip_prefix('\\').and_then(|it| it.chars().next());
+            if let Some(class) = perl.and_then(ascii) {
+                self.made.push_str(class);
+                self.at += length;
+                before = next;
+                continue;
+            }
             let is_end = next == ']' && before != '[';
             let is_odd = matches!(next, '&' | '~') || next == '[' && length == 1;
             if is_odd || next == '-' && before == '-' {
@@ -262,6 +275,19 @@ impl Reader<'_> {
     }
 }
 
+/// What a letter behind a backslash stands for, if it is a class of letters.
+fn ascii(letter: char) -> Option<&'static str> {
+    Some(match letter {
+        'd' => "[0-9]",
+        'D' => "[^0-9]",
+        's' => r"[\t\n\f\r ]",
+        'S' => r"[^\t\n\f\r ]",
+        'w' => "[0-9A-Za-z_]",
+        'W' => "[^0-9A-Za-z_]",
+        _ => return None,
+    })
+}
+
 /// The length of a count (`{2}`, `{2,}`, `{2,3}`), and what it says; `None` where Go sees a brace only.
 fn count(text: &str) -> Option<(usize, Count)> {
     let inner = text.strip_prefix('{')?;
@@ -329,6 +355,8 @@ mod tests {
         check("[a[b]", r"[a\[b]");
         check("[a&&b~~c]", r"[a\&\&b\~\~c]");
         check("[+--]", r"[+-\-]");
+        check(r"^\w{1,63}\D$", "^[0-9A-Za-z_]{1,63}[^0-9]$");
+        check(r"[\w-.][^\s\d]", r"[[0-9A-Za-z_]-.][^[\t\n\f\r ][0-9]]");
     }
 
     #[test]

@@ -3,12 +3,13 @@
 //!
 //! One key for all of them: a node that comes, goes or gets other labels may count anywhere.
 
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::BTreeMap;
 
+use api::core::Node;
 use api::intent::ObjectKey;
 use api::kind::Kind;
 use api::volcano::HyperNode;
-use mirror::{Change, Mirror, hyper_node_members};
+use mirror::{AllMembers, Change, Members, Mirror, hyper_node_members};
 use serde_json::json;
 
 use super::{COMPONENT, relabels};
@@ -33,18 +34,11 @@ fn keys(mirror: &Mirror, change: &Change, keys: &mut Vec<ObjectKey>) {
     }
 }
 
-/// Names of nodes and of hyper-nodes.
-type Members<'a> = (BTreeSet<&'a str>, BTreeSet<&'a str>);
-
 fn step(inputs: &Inputs<'_>) -> Step {
     let mirror = inputs.mirror;
-    let all = mirror.list::<HyperNode>();
-    let members: BTreeMap<&str, Members<'_>> = all
-        .map(|it| (&*it.metadata.name, hyper_node_members(mirror, it)))
-        .collect();
+    let counts = counts(&hyper_node_members(mirror), mirror.list::<Node>().count());
     let mut intents = Vec::new();
-    for it in mirror.list::<HyperNode>() {
-        let count = count(&members, &it.metadata.name);
+    for (it, count) in mirror.list::<HyperNode>().zip(counts) {
         let is_leaving = it.metadata.deletion_timestamp.is_some();
         if it.status.node_count.unwrap_or(0) != count && !is_leaving {
             let status = json!({ "nodeCount": count });
@@ -55,17 +49,170 @@ fn step(inputs: &Inputs<'_>) -> Step {
     Step::write(intents)
 }
 
-/// How many nodes a hyper-node holds; one that holds itself is looked into once.
-fn count(members: &BTreeMap<&str, Members<'_>>, name: &str) -> i64 {
-    let mut nodes: BTreeSet<&str> = BTreeSet::new();
-    let mut seen = BTreeSet::from([name]);
-    let mut to_visit = vec![name];
-    while let Some(name) = to_visit.pop() {
-        let Some((own, below)) = members.get(name) else {
-            continue;
-        };
-        nodes.extend(own);
-        to_visit.extend(below.iter().filter(|it| seen.insert(it)));
+/// How many of so many nodes each hyper-node holds.
+///
+/// Hyper-nodes that hold one another hold the same: each such circle is looked at once, after all that is
+/// below it, so that any number of hyper-nodes that name each other costs no more than what they name.
+fn counts(all: &AllMembers, nodes: usize) -> Vec<i64> {
+    let vertices: Vec<&Members> = all.of.iter().chain(&all.shared).collect();
+    let below: Vec<Vec<usize>> = vertices
+        .iter()
+        .map(|it| {
+            let shared = it.shared.iter().map(|at| all.of.len() + at);
+            it.hyper_nodes.iter().copied().chain(shared).collect()
+        })
+        .collect();
+    let circle_of = circles(&below);
+    let mut members: BTreeMap<usize, Vec<usize>> = BTreeMap::new();
+    for (vertex, circle) in circle_of.iter().enumerate() {
+        members.entry(*circle).or_default().push(vertex);
     }
-    i64::try_from(nodes.len()).unwrap_or(i64::MAX)
+    let mut held: Vec<Vec<u64>> = Vec::with_capacity(members.len());
+    for (circle, members) in &members {
+        let mut bits = vec![0_u64; nodes.div_ceil(64)];
+        for vertex in members {
+            for node in &vertices[*vertex].nodes {
+                bits[node / 64] |= 1 << (node % 64);
+            }
+            let others = below[*vertex].iter().map(|other| circle_of[*other]);
+            for other in others.filter(|other| other != circle) {
+                let pairs = bits.iter_mut().zip(&held[other]);
+                pairs.for_each(|(mine, its)| *mine |= its);
+            }
+        }
+        held.push(bits);
+    }
+    let counts = held
+        .iter()
+        .map(|bits| bits.iter().map(|it| it.count_ones()).sum::<u32>());
+    let counts: Vec<i64> = counts.map(i64::from).collect();
+    let of = circle_of.iter().take(all.of.len());
+    of.map(|circle| counts[*circle]).collect()
+}
+
+/// The circle of each vertex, by number: what is below a circle has lower numbers.
+///
+/// Source: R. Tarjan, Depth-first search and linear graph algorithms, without recursion.
+fn circles(below: &[Vec<usize>]) -> Vec<usize> {
+    const NONE: usize = usize::MAX;
+    let mut found = vec![NONE; below.len()];
+    let mut lowest = vec![NONE; below.len()];
+    let mut circle_of = vec![NONE; below.len()];
+    let (mut open, mut count, mut circles) = (Vec::new(), 0, 0);
+    for start in 0..below.len() {
+        let mut path: Vec<(usize, usize)> = match found[start] {
+            NONE => vec![(start, 0)],
+            _ => Vec::new(),
+        };
+        while let Some((vertex, next)) = path.last_mut() {
+            let vertex = *vertex;
+            if *next == 0 {
+                found[vertex] = count;
+                lowest[vertex] = count;
+                count += 1;
+                open.push(vertex);
+            }
+            let other = below[vertex].get(*next).copied();
+            *next += 1;
+            match other {
+                Some(other) if found[other] == NONE => path.push((other, 0)),
+                Some(other) if circle_of[other] == NONE => {
+                    lowest[vertex] = lowest[vertex].min(found[other]);
+                }
+                Some(_) => {}
+                None => {
+                    path.pop();
+                    if let Some((above, _)) = path.last() {
+                        lowest[*above] = lowest[*above].min(lowest[vertex]);
+                    }
+                    if lowest[vertex] == found[vertex] {
+                        while let Some(member) = open.pop() {
+                            circle_of[member] = circles;
+                            if member == vertex {
+                                break;
+                            }
+                        }
+                        circles += 1;
+                    }
+                }
+            }
+        }
+    }
+    circle_of
+}
+
+#[cfg(test)]
+mod tests {
+    use std::collections::BTreeSet;
+
+    use super::*;
+
+    fn naming(nodes: Vec<usize>, hyper_nodes: Vec<usize>, shared: Vec<usize>) -> Members {
+        Members {
+            nodes,
+            hyper_nodes,
+            shared,
+        }
+    }
+
+    #[test]
+    fn any_number_of_hyper_nodes_that_name_each_other_is_counted_at_once() {
+        const MANY: usize = 50_000;
+        let of = (0..MANY).map(|at| naming(vec![at % 1_000], Vec::new(), vec![0]));
+        let all = AllMembers {
+            of: of.collect(),
+            shared: vec![naming(Vec::new(), (0..MANY).collect(), Vec::new())],
+        };
+        assert_eq!(counts(&all, 1_000), vec![1_000; MANY]);
+    }
+
+    /// What is reached from a hyper-node, one after the other.
+    fn walked(all: &AllMembers, from: usize) -> i64 {
+        let (mut seen, mut nodes) = (BTreeSet::from([from]), BTreeSet::<usize>::new());
+        let mut to_visit = vec![from];
+        while let Some(at) = to_visit.pop() {
+            let row = all
+                .of
+                .get(at)
+                .unwrap_or_else(|| &all.shared[at - all.of.len()]);
+            nodes.extend(&row.nodes);
+            let shared = row.shared.iter().map(|at| all.of.len() + at);
+            to_visit.extend(
+                row.hyper_nodes
+                    .iter()
+                    .copied()
+                    .chain(shared)
+                    .filter(|it| seen.insert(*it)),
+            );
+        }
+        i64::try_from(nodes.len()).expect("few")
+    }
+
+    #[test]
+    fn each_hyper_node_holds_what_can_be_reached_from_it() {
+        for seed in 0..500_u64 {
+            let mut state = seed;
+            let mut roll = |most: usize| {
+                state = state
+                    .wrapping_mul(6_364_136_223_846_793_005)
+                    .wrapping_add(1_442_695_040_888_963_407);
+                (state >> 33) as usize % most
+            };
+            let (rows, shared, nodes) = (1 + roll(12), roll(3), 70);
+            let mut some = |most: usize, of: usize| -> Vec<usize> {
+                let count = if of == 0 { 0 } else { roll(most) };
+                (0..count).map(|_| roll(of)).collect()
+            };
+            let all = AllMembers {
+                of: (0..rows)
+                    .map(|_| naming(some(3, nodes), some(3, rows), some(2, shared)))
+                    .collect(),
+                shared: (0..shared)
+                    .map(|_| naming(some(4, nodes), some(4, rows), Vec::new()))
+                    .collect(),
+            };
+            let walked: Vec<i64> = (0..rows).map(|at| walked(&all, at)).collect();
+            assert_eq!(counts(&all, nodes), walked, "seed {seed}: {all:?}");
+        }
+    }
 }

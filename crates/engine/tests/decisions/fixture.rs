@@ -10,7 +10,7 @@ use std::sync::Arc;
 use engine::{Engine, Settings};
 use model::{
     Charge, Closeness, GangPhase, GangSpec, Gate, Key, NodeSpec, Ownership, Phase, Plan, Query,
-    Sake, Shard, Tables, TaskSpec, Time, Vector, Verdict,
+    Sake, Shard, Shown, Tables, TaskSpec, Time, Vector, Verdict,
 };
 use placement::{Argument, PluginSettings};
 
@@ -154,6 +154,8 @@ impl World {
                 self.tables.put_quota(quota);
             }
             "gang" => self.gang(rest),
+            "alter" => self.alter(rest),
+            "nominate" => self.nominate(&key(rest)),
             "pods" => {
                 let (gang, text) = rest.split_once(':').expect("gang : tasks");
                 let words = parse::tasks(&mut self.tables, text);
@@ -685,6 +687,12 @@ impl World {
                 verdict: Verdict::Undecided,
                 ..row.status.clone()
             };
+            if row.status.verdict != Verdict::Undecided {
+                gang.shows = gang.shows.map(|_| Shown {
+                    waits: matches!(row.status.verdict, Verdict::Waits(_)),
+                    scheduled: row.status.verdict == Verdict::Scheduled,
+                });
+            }
             let gang = gang.clone();
             self.tables.put_gang(gang);
             self.tables.confirm(row.write);

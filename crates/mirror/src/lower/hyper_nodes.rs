@@ -7,13 +7,13 @@ use api::events::Tone;
 use api::intent::Intent;
 use api::kind::Kind;
 use api::volcano::HyperNode;
-use model::Tables;
+use model::{MISFITS_MAX, Tables};
 
 use super::{Voice, note};
 use crate::held::Mirror;
 
 /// So many faults of one hyper-node are named, the others are counted.
-const FAULTS_MAX: usize = 5;
+const FAULTS_MAX: usize = MISFITS_MAX;
 /// So much of a pattern is repeated, in characters.
 const PATTERN_MAX: usize = 100;
 
@@ -60,7 +60,11 @@ fn faults(tables: &Tables) -> ToldFaults {
         }
     }
     let told = lists.into_iter().map(|(name, mut list)| {
-        let more = list.len().saturating_sub(FAULTS_MAX);
+        let unnamed = tables
+            .topology()
+            .misfits_of(&name)
+            .saturating_sub(MISFITS_MAX);
+        let more = list.len().saturating_sub(FAULTS_MAX) + unnamed;
         list.truncate(FAULTS_MAX);
         if more > 0 {
             list.push(format!("and {more} more"));

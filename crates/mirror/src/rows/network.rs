@@ -1,6 +1,6 @@
 //! Hyper-nodes as rows, and how close together the pods of a gang must be.
 
-use std::collections::BTreeSet;
+use std::collections::BTreeMap;
 
 use api::core::Node;
 use api::kind::Kind;
@@ -73,46 +73,102 @@ fn compiled(pattern: &str) -> Option<regex::Regex> {
     compiled.ok()
 }
 
-/// Names of the nodes and of the hyper-nodes that the members of one stand for, as far as they are
-/// there. A member that cannot be read stands for nothing.
-pub fn hyper_node_members<'a>(
-    mirror: &'a Mirror,
-    hyper_node: &HyperNode,
-) -> (BTreeSet<&'a str>, BTreeSet<&'a str>) {
-    let (mut nodes, mut hyper_nodes) = (BTreeSet::new(), BTreeSet::new());
-    for member in &hyper_node.spec.members {
-        let Some(selector) = &member.selector else {
-            continue;
-        };
-        match &*member.kind {
-            "Node" => nodes.extend(selected::<Node>(mirror, selector)),
-            "HyperNode" => hyper_nodes.extend(selected::<HyperNode>(mirror, selector)),
-            _ => {}
-        }
-    }
-    (nodes, hyper_nodes)
+/// What some members of hyper-nodes stand for, as far as it is there. A member that cannot be read stands for
+/// nothing.
+#[derive(Debug, Default)]
+pub struct Members {
+    /// Nodes, by their places in the mirror's list.
+    pub nodes: Vec<usize>,
+    /// Hyper-nodes, by theirs.
+    pub hyper_nodes: Vec<usize>,
+    /// What is written down once for all that ask for it, by its place in [`AllMembers::shared`].
+    pub shared: Vec<usize>,
 }
 
-/// Names of the objects of a type that a selector stands for; labels speak of nodes only.
-fn selected<'a, T: Typed>(mirror: &'a Mirror, selector: &HyperNodeSelector) -> Vec<&'a str> {
-    if let Some(exact) = &selector.exact_match {
-        let found = mirror.get::<T>("", &exact.name);
-        return found.map(|it| &*it.meta().name).into_iter().collect();
+/// What the members of all hyper-nodes stand for.
+#[derive(Debug, Default)]
+pub struct AllMembers {
+    /// Of each hyper-node, in the order of the mirror's list.
+    pub of: Vec<Members>,
+    /// What patterns stand for, each looked up once: as many hyper-nodes may name one as there are.
+    pub shared: Vec<Members>,
+}
+
+/// What the members of all hyper-nodes stand for now.
+pub fn hyper_node_members(mirror: &Mirror) -> AllMembers {
+    let nodes = places::<Node>(mirror);
+    let hyper_nodes = places::<HyperNode>(mirror);
+    let mut all = AllMembers::default();
+    let mut patterns: BTreeMap<(Kind, &str), usize> = BTreeMap::new();
+    for hyper_node in mirror.list::<HyperNode>() {
+        let mut own = Members::default();
+        for member in &hyper_node.spec.members {
+            let (kind, names) = match &*member.kind {
+                "Node" => (Kind::Node, &nodes),
+                "HyperNode" => (Kind::HyperNode, &hyper_nodes),
+                _ => continue,
+            };
+            if let Some(pattern) = pattern(member) {
+                let at = *patterns.entry((kind, pattern)).or_insert_with(|| {
+                    all.shared.push(Members::of(kind, accepted(pattern, names)));
+                    all.shared.len() - 1
+                });
+                own.shared.push(at);
+            } else if let Some(selector) = &member.selector {
+                own.add(kind, selected(mirror, selector, kind, names));
+            }
+        }
+        all.of.push(own);
     }
-    let all = mirror.list::<T>().map(|it| it.meta());
-    if let Some(matched) = &selector.regex_match {
-        let Some(pattern) = compiled(&matched.pattern) else {
-            return Vec::new();
-        };
-        let accepted = all.filter(|meta| pattern.is_match(&meta.name));
-        return accepted.map(|meta| &*meta.name).collect();
+    all
+}
+
+impl Members {
+    fn of(kind: Kind, places: Vec<usize>) -> Members {
+        let mut members = Members::default();
+        members.add(kind, places);
+        members
     }
-    let labels = selector.label_match.as_ref();
-    let Some(labels) = labels.filter(|_| T::KIND == Kind::Node) else {
+
+    fn add(&mut self, kind: Kind, places: Vec<usize>) {
+        match kind {
+            Kind::Node => self.nodes.extend(places),
+            _ => self.hyper_nodes.extend(places),
+        }
+    }
+}
+
+/// The objects of a type by name, with their places in the mirror's list.
+fn places<T: Typed>(mirror: &Mirror) -> BTreeMap<&str, usize> {
+    let names = mirror.list::<T>().map(|it| &*it.meta().name);
+    names.enumerate().map(|(at, name)| (name, at)).collect()
+}
+
+fn accepted(pattern: &str, names: &BTreeMap<&str, usize>) -> Vec<usize> {
+    let Some(pattern) = compiled(pattern) else {
         return Vec::new();
     };
-    let accepted = all.filter(|meta| labels.matches(&meta.labels));
-    accepted.map(|meta| &*meta.name).collect()
+    let accepted = names.iter().filter(|(name, _)| pattern.is_match(name));
+    accepted.map(|(_, at)| *at).collect()
+}
+
+/// Places of the objects that a name or labels stand for; labels speak of nodes only.
+fn selected(
+    mirror: &Mirror,
+    selector: &HyperNodeSelector,
+    kind: Kind,
+    names: &BTreeMap<&str, usize>,
+) -> Vec<usize> {
+    if let Some(exact) = &selector.exact_match {
+        return names.get(&*exact.name).copied().into_iter().collect();
+    }
+    let labels = selector.label_match.as_ref();
+    let Some(labels) = labels.filter(|_| kind == Kind::Node) else {
+        return Vec::new();
+    };
+    let all = mirror.list::<Node>().enumerate();
+    let accepted = all.filter(|(_, node)| labels.matches(&node.metadata.labels));
+    accepted.map(|(at, _)| at).collect()
 }
 
 /// How close together pods must be. In soft mode any tier will do, the lower the better; the same holds

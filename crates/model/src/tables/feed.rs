@@ -175,6 +175,8 @@ impl Tables {
         if !only_told {
             self.forget_opinions_of_gang(&spec.uid);
         }
+        // Who was no victim before may be one now.
+        self.news.holders |= !only_told && self.gang(id).allocated_count() > 0;
         let priority = self.priority_of(&spec);
         let queue = self.queue_row(&spec.queue);
         if self.gang(id).queue != Some(queue) {
@@ -454,6 +456,7 @@ impl Tables {
             let row = self.gangs.row_mut(id.index());
             if row.priority != priority {
                 row.priority = priority;
+                self.news.holders |= row.allocated_count() > 0;
                 self.news.press(id);
             }
         }
@@ -491,6 +494,7 @@ impl Tables {
         let id = NodeId::from(self.nodes.insert(node));
         self.node_names.insert(name.clone(), id);
         self.touch(id);
+        self.heed_left(id);
         id
     }
 
@@ -559,6 +563,7 @@ impl Tables {
             .remove(id.index())
             .expect("the row was just found");
         self.node_names.remove(&node.spec.name);
+        self.hyper_nodes.is_left_no_more(id);
         self.news.freed.remove(&id);
         self.touch(id);
     }

@@ -13,6 +13,8 @@ use crate::topology::{HyperNodeSpec, Member, Row, Selector, Topology};
 struct Held {
     spec: HyperNodeSpec,
     nodes: BTreeSet<NodeId>,
+    /// Other schedulers' that it would have.
+    left: BTreeSet<NodeId>,
 }
 
 /// All of them.
@@ -25,8 +27,12 @@ pub(super) struct HyperNodes {
     asking: BTreeSet<Arc<str>>,
     /// Gangs whose tasks must be close together.
     close: BTreeSet<GangId>,
+    /// Nodes that are other schedulers' and have tasks.
+    left: BTreeSet<NodeId>,
     tree: Topology,
     is_stale: bool,
+    /// Whether some hyper-node has other nodes than the tree shows.
+    is_moved: bool,
 }
 
 fn selects(spec: &HyperNodeSpec, node: &NodeSpec) -> bool {
@@ -48,13 +54,34 @@ impl HyperNodes {
         let names: Vec<Arc<str>> = naming.chain(&self.asking).cloned().collect();
         for name in names {
             let row = self.rows.get_mut(&name).expect("only rows are listed");
-            if is_known && selects(&row.spec, spec) {
-                row.nodes.insert(id);
-            } else {
-                row.nodes.remove(&id);
-            }
+            self.is_moved |= match is_known && selects(&row.spec, spec) {
+                true => row.nodes.insert(id),
+                false => row.nodes.remove(&id),
+            };
         }
         self.is_stale = true;
+    }
+
+    /// The node is another scheduler's, and tasks are on it.
+    pub(super) fn leave(&mut self, id: NodeId, spec: &NodeSpec) {
+        self.left.insert(id);
+        for row in self.rows.values_mut() {
+            if selects(&row.spec, spec) {
+                row.left.insert(id);
+            }
+            self.is_stale = true;
+        }
+    }
+
+    /// The node is ours, or nothing is left of it.
+    pub(super) fn is_left_no_more(&mut self, id: NodeId) {
+        if !self.left.remove(&id) {
+            return;
+        }
+        for row in self.rows.values_mut() {
+            row.left.remove(&id);
+            (self.is_stale, self.is_moved) = (true, true);
+        }
     }
 
     fn forget(&mut self, name: &str) -> Option<Held> {
@@ -73,7 +100,7 @@ impl HyperNodes {
         Some(row)
     }
 
-    fn put(&mut self, spec: HyperNodeSpec, nodes: BTreeSet<NodeId>) {
+    fn put(&mut self, spec: HyperNodeSpec, nodes: BTreeSet<NodeId>, left: BTreeSet<NodeId>) {
         for member in &spec.members {
             match member {
                 Member::Nodes(Selector::Name(node)) => {
@@ -86,7 +113,8 @@ impl HyperNodes {
                 Member::HyperNodes(_) => {}
             }
         }
-        self.rows.insert(spec.name.clone(), Held { spec, nodes });
+        self.rows
+            .insert(spec.name.clone(), Held { spec, nodes, left });
     }
 }
 
@@ -100,7 +128,10 @@ impl Tables {
         }
         self.hyper_nodes.forget(&spec.name);
         let nodes = self.selected_by(&spec);
-        self.hyper_nodes.put(spec, nodes);
+        let left = self.hyper_nodes.left.iter().copied();
+        let left = left.filter(|id| selects(&spec, &self.node(*id).spec));
+        let left = left.collect();
+        self.hyper_nodes.put(spec, nodes, left);
         self.replant();
     }
 
@@ -154,6 +185,16 @@ impl Tables {
         }
     }
 
+    /// Hyper-nodes have other nodes: who waits may fit now. Told once for however many nodes came and went.
+    fn press_close_gangs(&mut self) {
+        let close = self.hyper_nodes.close.iter().copied();
+        let waits = |id: &GangId| self.gang(*id).census.waiting() > 0;
+        let waiting: Vec<GangId> = close.filter(waits).collect();
+        for gang in waiting {
+            self.news.press(gang);
+        }
+    }
+
     /// Remembers whether the gang's tasks must be close together.
     pub(super) fn heed_closeness(&mut self, id: GangId) {
         let is_close = self.gangs.get(id.index()).is_some_and(|gang| {
@@ -180,9 +221,13 @@ impl Tables {
             .map(|held| Row {
                 spec: &held.spec,
                 nodes: &held.nodes,
+                left: &held.left,
             })
             .collect();
         let serial = self.hyper_nodes.tree.serial() + 1;
-        self.hyper_nodes.tree = Topology::of(&rows, &nodes, serial);
+        self.hyper_nodes.tree = Topology::of(&rows, &nodes, &self.hyper_nodes.left, serial);
+        if std::mem::take(&mut self.hyper_nodes.is_moved) {
+            self.press_close_gangs();
+        }
     }
 }

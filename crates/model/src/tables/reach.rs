@@ -4,7 +4,7 @@ use std::collections::BTreeSet;
 use std::sync::Arc;
 
 use super::Tables;
-use crate::ids::GangId;
+use crate::ids::{GangId, NodeId};
 
 /// The nodes that were given to this scheduler.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -54,12 +54,31 @@ impl Tables {
 
     /// A node is another scheduler's: it is none here.
     pub fn leave_node(&mut self, name: &Arc<str>) {
+        if self.reach.left.contains(name) {
+            return;
+        }
         self.remove_node(name);
         self.reach.left.insert(name.clone());
+        if let Some(id) = self.node_named(name) {
+            self.heed_left(id);
+        }
+    }
+
+    /// A row of a node has come that may be another scheduler's, or has become one.
+    pub(super) fn heed_left(&mut self, id: NodeId) {
+        let spec = &self.nodes.rows().row(id.index()).spec;
+        if self.reach.left.contains(&spec.name) {
+            self.hyper_nodes.leave(id, spec);
+        }
     }
 
     /// A node is ours, or there is none of that name.
     pub(super) fn is_left_no_more(&mut self, name: &str) {
-        self.reach.left.remove(name);
+        if !self.reach.left.remove(name) {
+            return;
+        }
+        if let Some(id) = self.node_named(name) {
+            self.hyper_nodes.is_left_no_more(id);
+        }
     }
 }

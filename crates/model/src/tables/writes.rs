@@ -1,7 +1,7 @@
 //! Writes of committed plans that are on their way. Their rows count as used until the answer.
 
 use super::{GangId, QueueId, Tables, TaskId, WriteId};
-use crate::gang::Verdict;
+use crate::gang::{Shown, Verdict};
 use crate::task::{Gate, Phase};
 
 /// What a write is about.
@@ -49,6 +49,13 @@ impl Tables {
                 if let (Some(wanted), false) = (wanted, row.fed) {
                     row.spec.status = wanted;
                     row.spec.status.verdict = Verdict::Undecided;
+                    let (waits, scheduled) = match row.said {
+                        Verdict::Waits(_) => (true, false),
+                        Verdict::Scheduled => (false, true),
+                        Verdict::Undecided => (false, false),
+                    };
+                    let written = Shown { waits, scheduled };
+                    row.spec.shows = row.spec.shows.map(|_| written);
                 }
                 self.unsettle(gang);
                 self.news.gangs.insert(gang);

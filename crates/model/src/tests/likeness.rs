@@ -218,6 +218,7 @@ fn a_gang_wants_something_else_once_anything_but_its_status_changes() {
     differs_once_changed(&gang, &changes, GangSpec::wants_like);
     let mut started = gang.clone();
     started.status.phase = GangPhase::Running;
+    started.shows = Some(crate::Shown::default());
     assert!(gang.wants_like(&started));
 }
 

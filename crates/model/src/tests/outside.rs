@@ -5,9 +5,10 @@ use std::sync::Arc;
 
 use super::dice::Dice;
 use crate::{
-    Change, GangPhase, GangSpec, Gate, Giving, Grant, Hands, HyperNodeSpec, Key, Kind, Measured,
-    Member, NodeId, NodeSpec, Opinion, Pattern, Phase, Plan, Priority, Query, Question, QueueSpec,
-    QueueState, Reason, Selector, ShapeSpec, Shard, Tables, TaskId, TaskSpec, Time, Trial, Vector,
+    Change, GangPhase, GangSpec, Gate, Giving, Grant, Hands, HyperNodeSpec, Key, Kind, MISFITS_MAX,
+    Measured, Member, NodeId, NodeSpec, Opinion, Pattern, Phase, Plan, Priority, Query, Question,
+    QueueSpec, QueueState, Reason, Selector, ShapeSpec, Shard, Tables, TaskId, TaskSpec, Time,
+    Trial, Vector,
 };
 
 const NOW: Time = Time::from_micros(0);
@@ -333,6 +334,25 @@ fn tiers_are_told_from_the_lowest_to_the_highest() {
         panic!("b alone is wrong: {:?}", topology.misfits());
     };
     assert_eq!(misfit.sentence(), "it names itself as its member");
+}
+
+#[test]
+fn of_many_hyper_nodes_that_name_one_another_few_misfits_are_kept_and_all_are_counted() {
+    let mut tables = cluster();
+    for at in 0..50 {
+        let pattern = Pattern::new("^hn-", |name: &str| name.starts_with("hn-"));
+        tables.put_hyper_node(HyperNodeSpec {
+            name: format!("hn-{at:02}").into(),
+            tier: 1,
+            members: vec![Member::HyperNodes(Selector::Pattern(pattern))],
+            ..HyperNodeSpec::default()
+        });
+    }
+    tables.settle();
+    let topology = tables.topology();
+    assert_eq!(topology.misfits().len(), 50 * MISFITS_MAX);
+    assert_eq!(topology.misfits_of("hn-07"), 49);
+    assert_eq!(topology.misfits_of("hn-50"), 0);
 }
 
 /// A task of a gang: its role, its phase, and when it started.

@@ -140,15 +140,19 @@ pub(super) fn eligible(cycle: &mut Cycle<'_, '_>) -> Vec<(QueueId, GangId)> {
         if enqueue && gang.phase() == GangPhase::Pending {
             continue;
         }
+        let wants = gang.count(Phase::Pending) + gang.count(Phase::Pipelined) > 0;
+        let is_idle = !wants && !gang.tasks.is_empty();
         let is_there = |queue: &QueueId| view.tables.queue(*queue).known || is_free(view, *queue);
         let Some(queue) = gang.queue.filter(is_there) else {
-            let queue = gang.spec.queue.clone();
-            refused.push((*id, Arc::new(Reason::QueueMissing { queue })));
+            // A queue that is gone is no news to tasks that have their places.
+            if !is_idle {
+                let queue = gang.spec.queue.clone();
+                refused.push((*id, Arc::new(Reason::QueueMissing { queue })));
+            }
             continue;
         };
         // Nothing wants room, and nothing is missing: also a gang whose tasks are all over.
-        let wants = gang.count(Phase::Pending) + gang.count(Phase::Pipelined) > 0;
-        if !wants && !gang.tasks.is_empty() && cycle.rules.job_ready(view, *id) {
+        if is_idle && cycle.rules.job_ready(view, *id) {
             continue;
         }
         match cycle.rules.job_valid(view, *id) {
@@ -491,7 +495,10 @@ fn give_up(cycle: &mut Cycle<'_, '_>, gang: GangId, mut attempt: Attempt) -> Out
     if let Some(reason) = attempt.said.take() {
         let reason = Arc::new(reason);
         return match *reason {
-            Reason::NoHyperNode { .. } => Outcome::WaitsForObjects(reason),
+            // Another part of it may wait for room all the same.
+            Reason::NoHyperNode { .. } if attempt.shapes.is_empty() && attempt.shares.is_none() => {
+                Outcome::WaitsForObjects(reason)
+            }
             _ => Outcome::WaitsForRoom(reason, attempt.into_lacks()),
         };
     }

@@ -1,9 +1,10 @@
 //! Allocate for gangs whose tasks must be close together, and for gangs within gangs: the lowest tier of
 //! hyper-nodes that holds them, and in it the one that suits best.
 
+use std::collections::BTreeSet;
 use std::sync::Arc;
 
-use model::{Closeness, GangId, NodeId, QueueId, Reason, TaskId};
+use model::{Closeness, GangId, NodeId, QueueId, Reason, ShapeId, TaskId};
 
 use crate::actions::allocate::{
     Asking, fail, finding, is_enough, promise_again, start, started, take_promises_back,
@@ -63,7 +64,37 @@ fn in_some_domain(
             Err(_) => cycle.trial.rewind(mark),
         }
     }
+    if last > 0 {
+        lacks_anywhere(cycle, gang, &tasks);
+    }
     Ok(Turn::Done)
+}
+
+/// What is told of a gang is what it lacks in the last place of several. In another one it may lack something
+/// else: room for any of its tasks may help.
+fn lacks_anywhere(cycle: &mut Cycle<'_, '_>, gang: GangId, tasks: &[TaskId]) {
+    let all = shapes(cycle, tasks);
+    let Some(outcome) = cycle.outcomes.get_mut(&gang) else {
+        return;
+    };
+    match outcome {
+        Outcome::WaitsForRoom(_, lacks) => lacks.shapes.extend(all),
+        Outcome::WaitsForShares(reason) => {
+            let lacks = Lacks {
+                shapes: all,
+                shares: true,
+                ..Lacks::default()
+            };
+            *outcome = Outcome::WaitsForRoom(reason.clone(), lacks);
+        }
+        _ => {}
+    }
+}
+
+/// What the tasks ask for.
+fn shapes(cycle: &Cycle<'_, '_>, tasks: &[TaskId]) -> BTreeSet<ShapeId> {
+    let tables = cycle.trial.tables();
+    tasks.iter().map(|task| tables.task(*task).shape).collect()
 }
 
 /// Places the next task, or the next part, of a gang that is whole already.
@@ -105,7 +136,9 @@ fn next_in_some_domain(
     let closeness = row.spec.closeness.clone();
     let waiting = waiting_of(cycle, gang, &all);
     let mut attempt = Attempt::default();
-    for outer in scopes(cycle, closeness.as_ref(), &all, &waiting, 1)? {
+    let scopes = scopes(cycle, closeness.as_ref(), &all, &waiting, 1)?;
+    let is_choice = scopes.len() > 1;
+    for outer in scopes {
         attempt = Attempt::default();
         for group in next_parts(cycle, gang) {
             cycle.scope = outer.scope.clone();
@@ -114,6 +147,9 @@ fn next_in_some_domain(
                 return Ok(attempt);
             }
         }
+    }
+    if is_choice {
+        attempt.shapes.extend(shapes(cycle, &waiting));
     }
     Ok(attempt)
 }
@@ -262,6 +298,10 @@ impl Group {
             let places = std::mem::take(&mut one.places);
             let (is_whole, is_some) = (places.len() == needed, places.len() >= least);
             if at == last && !is_whole {
+                if last > 0 {
+                    // In another place it may lack something else.
+                    one.shapes.extend(shapes(cycle, &waiting));
+                }
                 attempt.lacks(cycle, gang, one);
             }
             if is_whole || at == last && is_some {
