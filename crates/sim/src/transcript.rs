@@ -88,7 +88,8 @@ impl Transcript {
             line.push_str(&told(call, body.status));
         } else {
             let reason = body.reason.unwrap_or_default();
-            line.push_str(&format!(" refused {} {reason}", answer.code));
+            let refused = format!(" refused {} {reason}", answer.code);
+            line.push_str(refused.trim_end());
         }
         self.note(begins, now, &line);
     }

@@ -189,16 +189,10 @@ impl Refused {
         }]))
     }
 
-    /// A refusal by a review, in its own words.
+    /// A refusal by a review, in its own words: as a webhook's that gives a message and nothing else, so that
+    /// there is no reason.
     pub fn denied(code: u16, message: String) -> Refused {
-        let reason = match code {
-            400 => "BadRequest",
-            404 => "NotFound",
-            409 => "Conflict",
-            422 => "Invalid",
-            _ => "Forbidden",
-        };
-        Refused::new(code, reason, message)
+        Refused::new(code, "", message)
     }
 
     /// 404 about one object.
