@@ -193,10 +193,13 @@ impl Figures {
     }
 }
 
-/// Counts groups by queue and phase.
-pub(crate) fn groups(mirror: &Mirror) -> Vec<(Box<str>, [u64; GROUP_PHASES.len()])> {
+/// How many groups of a queue are in each phase.
+type Phases = [u64; GROUP_PHASES.len()];
+
+/// Counts groups by queue and phase; and how many queues there are beyond the bound.
+pub(crate) fn groups(mirror: &Mirror) -> (Vec<(Box<str>, Phases)>, u64) {
     let queues = mirror.list::<api::volcano::Queue>();
-    let mut counts: BTreeMap<&str, [u64; GROUP_PHASES.len()]> = queues
+    let mut counts: BTreeMap<&str, Phases> = queues
         .map(|queue| (&*queue.metadata.name, Default::default()))
         .collect();
     for group in mirror.list::<PodGroup>() {
@@ -207,8 +210,10 @@ pub(crate) fn groups(mirror: &Mirror) -> Vec<(Box<str>, [u64; GROUP_PHASES.len()
             row[at] += 1;
         }
     }
+    let untold = counts.len().saturating_sub(QUEUES_MAX) as u64;
     let told = counts.into_iter().take(QUEUES_MAX);
-    told.map(|(queue, row)| (queue.into(), row)).collect()
+    let told = told.map(|(queue, row)| (queue.into(), row)).collect();
+    (told, untold)
 }
 
 /// What there is to say of settled tables.

@@ -6,8 +6,8 @@ use api::kind::Kind;
 use driver::census::{Census, JobFigures};
 use driver::timings::Timed;
 use serde_json::json;
-use world::World;
 use world::planes::{plane, pod};
+use world::{World, settings};
 
 const CONF: &str = "
 actions: \"enqueue, allocate, preempt\"
@@ -118,6 +118,24 @@ fn each_stage_of_a_pod_is_timed_once() {
         assert!(count(Timed::Action, action) > 0, "{action}");
     }
     assert!(count(Timed::Plugin, "capacity") > 0);
+}
+
+/// Where only controllers run, nobody but they counts queues.
+#[test]
+fn queues_beyond_the_bound_are_counted() {
+    let rows = controllers::CONTROLLERS;
+    let at = rows.iter().position(|row| row.name == "queue");
+    let at = at.expect("queues are looked after");
+    let mut world = World::new(settings(&rows[at..=at]));
+    let beyond = 5;
+    for at in 0..driver::census::QUEUES_MAX + beyond {
+        let queue = json!({ "spec": { "weight": 1 }, "status": { "state": "Open" } });
+        world.put_object(Kind::Queue, &format!("q{at}"), &queue);
+    }
+    world.pass_ms(2_000);
+    let census = census(&mut world);
+    assert_eq!(census.groups.len(), driver::census::QUEUES_MAX);
+    assert_eq!(census.untold.queues, beyond as u64);
 }
 
 /// A million jobs are no million rows.

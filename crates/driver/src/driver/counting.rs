@@ -25,10 +25,11 @@ impl Driver {
             timings.extend(cycles.timings());
         }
         let looks_after = |name: &str| self.settings.controllers.iter().any(|it| it.name == name);
-        let groups = match decides && looks_after("queue") {
+        let (groups, queues_untold) = match decides && looks_after("queue") {
             true => census::groups(&self.mirror),
-            false => Vec::new(),
+            false => (Vec::new(), 0),
         };
+        let untold = figures.as_ref().map(|it| it.untold()).unwrap_or_default();
         let jobs_of = (decides && looks_after("vcjob")).then_some(&self.mirror);
         Census {
             metrics: self.metrics(),
@@ -40,7 +41,8 @@ impl Driver {
             flow_ends: self.tallies.flows(),
             untold: Untold {
                 ends: self.tallies.forgotten(),
-                ..figures.as_ref().map(|it| it.untold()).unwrap_or_default()
+                queues: untold.queues.max(queues_untold),
+                ..untold
             },
             figures,
         }
