@@ -1,6 +1,8 @@
 //! The tables of `docs/metrics.md`, which are written from upstream's, against what is told; the dashboard
 //! and the alerts against the tables.
 
+mod expressions;
+
 use std::collections::{BTreeMap, BTreeSet};
 use std::time::Duration;
 
