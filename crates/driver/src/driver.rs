@@ -111,7 +111,10 @@ impl Driver {
                 .map(|engine| Cycles::new(engine, limits)),
             election: (settings.election.as_ref())
                 .map(|election| Election::new(election, settings.seed)),
-            metrics: Metrics::default(),
+            metrics: Metrics {
+                parts: Driver::parts(&settings),
+                ..Metrics::default()
+            },
             tallies: Tallies::default(),
             notices: VecDeque::new(),
             last_request: 0,

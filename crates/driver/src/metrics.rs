@@ -1,6 +1,7 @@
 //! What has happened so far, as plain numbers. `runtime` gives them their upstream names.
 
 use std::collections::BTreeMap;
+use std::sync::Arc;
 
 /// A snapshot. Counters only grow; gauges say so.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -56,6 +57,8 @@ pub struct Metrics {
     pub terms_lost: u64,
     /// Gauge: whether this driver may write; always so where there is no election.
     pub is_leading: bool,
+    /// What runs here: controllers by their names, `scheduler`, `agent-scheduler`.
+    pub parts: Arc<[&'static str]>,
     /// Gauge: keys ready to be stepped.
     pub keys_ready: usize,
     /// Gauge: keys known at all.

@@ -1,6 +1,7 @@
 //! Figures for those who ask.
 
 use std::collections::BTreeMap;
+use std::sync::Arc;
 
 use api::kind::Kind;
 use api::time::Time;
@@ -9,6 +10,7 @@ use api::volcano::Job;
 use super::Driver;
 use crate::census::{self, Census, Untold};
 use crate::metrics::ControllerCounts;
+use crate::settings::Settings;
 use crate::tallies::Came;
 use crate::work::{Ended, WorkKey};
 use crate::writes::Over;
@@ -46,6 +48,20 @@ impl Driver {
             },
             figures,
         }
+    }
+
+    /// The parts that run here: controllers by their names, and who places pods.
+    pub(super) fn parts(settings: &Settings) -> Arc<[&'static str]> {
+        let rows = settings.controllers.iter().map(|row| row.name);
+        let engine = settings.engine.iter().flat_map(|engine| {
+            let serves =
+                |names: &[Box<str>], part: &'static str| (!names.is_empty()).then_some(part);
+            [
+                serves(&engine.scheduler_names, "scheduler"),
+                serves(&engine.agent_scheduler_names, "agent-scheduler"),
+            ]
+        });
+        rows.chain(engine.flatten()).collect()
     }
 
     /// What each controller came to, with the keys that are ready or stuck now.

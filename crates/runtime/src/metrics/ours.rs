@@ -156,6 +156,7 @@ pub(super) fn tell(text: &mut String, census: &Census, is_complete: bool, now: T
         family.sample(&[], (row.read)(metrics));
     }
     seconds(text, metrics.cycle_micros);
+    parts(text, metrics);
     steps(text, metrics);
     troubles(text, metrics);
     writes(text, metrics);
@@ -167,6 +168,17 @@ pub(super) fn tell(text: &mut String, census: &Census, is_complete: bool, now: T
     queues(text, metrics);
     if let Some(usage) = usage() {
         process(text, &usage);
+    }
+}
+
+/// Who may decide, part by part: of several processes each has some, and one that leads says nothing of the
+/// others' parts.
+fn parts(text: &mut String, metrics: &Metrics) {
+    let help = "1 where this process runs the part, a controller, `scheduler` or `agent-scheduler`, and may decide.";
+    let labels = &["part"];
+    let mut gauge = family(text, "katmai_part_is_leading", (Type::Gauge, help), labels);
+    for part in &*metrics.parts {
+        gauge.sample(&[part], u64::from(metrics.is_leading));
     }
 }
 
@@ -448,6 +460,8 @@ mod tests {
         (vcjob.stuck, vcjob.write_failures) = (2, 40);
         (vcjob.ready, vcjob.retries) = (5, 7);
         // One of upstream's is not told twice, one of ours has its prefix once.
+        census.metrics.parts = ["vcjob", "scheduler"].into();
+        census.metrics.is_leading = true;
         census.metrics.counters = [("job_failed_phase_count", 2), ("katmai_made_total", 3)].into();
         tell(&mut text, &census, true, Time(0));
         for row in ROWS {
@@ -463,6 +477,7 @@ mod tests {
             "katmai_engine_cycles_total 3",
             "katmai_made_total 3",
             "katmai_metrics_complete 1",
+            "katmai_part_is_leading{part=\"scheduler\"} 1",
             "workqueue_depth{name=\"vcjob\"} 5",
             "workqueue_retries_total{name=\"vcjob\"} 7",
         ] {

@@ -100,6 +100,7 @@ fn what_is_told_beside_them_is_in_the_table_of_ours() {
     let mut census = Census::default();
     census.metrics.writes.insert(("bind", "done"), 1);
     census.metrics.controllers.entry("vcjob").or_default().steps = 1;
+    census.metrics.parts = ["vcjob"].into();
     census.blocked.push(("QueueNotFound", Some(1), 2));
     census.leases.push(driver::LeaseStanding {
         lease: api::intent::ObjectKey::new(api::kind::Kind::Lease, "ns", "a"),
