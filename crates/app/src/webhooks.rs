@@ -128,11 +128,20 @@ async fn end(health: Option<Listening>) {
 
 async fn register(registrar: &Registrar, authorities: &str) {
     match registrar.register(authorities).await {
-        Ok(missing) if missing.is_empty() => {}
-        Ok(missing) => tracing::warn!(
-            "nobody is asked through {}: make them, or say by --webhook-service-name or --webhook-url where we are found",
-            missing.join(", ")
-        ),
+        Ok(unasked) => {
+            if !unasked.missing.is_empty() {
+                tracing::warn!(
+                    "nobody is asked through {}: make them, or say by --webhook-service-name or --webhook-url where we are found",
+                    unasked.missing.join(", ")
+                );
+            }
+            if !unasked.conditional.is_empty() {
+                tracing::warn!(
+                    "{} have matchConditions that do not fit our settings, and were not made here: we may not be asked about all that is ours; delete them, and they are made anew",
+                    unasked.conditional.join(", ")
+                );
+            }
+        }
         Err(error) => tracing::warn!("cannot register webhooks: {:#}", anyhow::Error::from(error)),
     }
 }

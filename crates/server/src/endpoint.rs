@@ -33,7 +33,7 @@ use tokio_rustls::TlsAcceptor;
 pub use self::certificate::{CertificateError, ServedCertificate};
 pub use self::facts::FactTable;
 pub use self::keeper::{CertificateFiles, CertificateKeeper};
-pub use self::registrar::Registrar;
+pub use self::registrar::{Registrar, Unasked};
 
 use crate::limits::{Connections, Limits, Place};
 use crate::listen::{Accepted, ListenError, Listening, accept, bind, failed, handshake, http_of};

@@ -47,7 +47,7 @@ pub use disk::{DataLock, DiskJournal, Durability};
 pub use doors::{Door, NotReady, Page, open};
 pub use endpoint::{
     CertificateError, CertificateFiles, CertificateKeeper, Endpoint, FactTable, Registrar,
-    ServedCertificate,
+    ServedCertificate, Unasked,
 };
 pub use identity::{Identity, IdentityError};
 pub use journal::{Journal, JournalError};

@@ -1,5 +1,8 @@
 //! Tells the API server whom to ask: registrations that are there get our authorities, as upstream
 //! does; those that are missing are made.
+//!
+//! One that was made here says as what, and is written anew once that is something else. What is changed in
+//! it by hand stays until then; those of others stay as they are.
 
 use api::call::Call;
 use base64::Engine;
@@ -7,10 +10,22 @@ use base64::engine::general_purpose::STANDARD;
 use client::{ClientError, Cluster};
 use review::registration::{Address, Registration};
 use review::{Settings, Webhook};
-use serde_json::Value;
+use serde_json::{Value, json};
 
 /// Where registrations are, before their plural.
 const GROUP: &str = "/apis/admissionregistration.k8s.io/v1";
+
+/// On a registration that was made here: as what, without authorities.
+const REGISTERED_AS: &str = "katmai.dev/registered-as";
+
+/// What nobody asks webhooks about.
+#[derive(Debug, Default, PartialEq, Eq)]
+pub struct Unasked {
+    /// Registrations that are missing and could not be made, because nobody said where the webhooks are found.
+    pub missing: Vec<String>,
+    /// Registrations of others whose conditions are not those that these settings need.
+    pub conditional: Vec<String>,
+}
 
 /// Keeps the registrations of some webhooks.
 pub struct Registrar {
@@ -28,33 +43,34 @@ pub struct Registrar {
 
 impl Registrar {
     /// Sees to it that every webhook is registered with these authorities (PEM). To be called now
-    /// and then: what is as it should be is not written. Gives the names of registrations that are
-    /// missing and could not be made, because nobody said where the webhooks are found.
-    pub async fn register(&self, authorities: &str) -> Result<Vec<String>, ClientError> {
-        let mut missing = Vec::new();
+    /// and then: what is as it should be is not written. Gives the names of registrations through which
+    /// nobody asks, or not about all.
+    pub async fn register(&self, authorities: &str) -> Result<Unasked, ClientError> {
+        let mut unasked = Unasked::default();
         for webhook in &self.webhooks {
-            if !self.keep(webhook, authorities).await? {
-                missing.push(webhook.configuration_name());
-            }
+            self.keep(webhook, authorities, &mut unasked).await?;
         }
-        Ok(missing)
+        Ok(unasked)
     }
 
-    async fn keep(&self, webhook: &Webhook, authorities: &str) -> Result<bool, ClientError> {
+    async fn keep(
+        &self,
+        webhook: &Webhook,
+        authorities: &str,
+        unasked: &mut Unasked,
+    ) -> Result<(), ClientError> {
         let plural = format!("{GROUP}/{}", webhook.configuration_plural());
         let named = format!("{plural}/{}", webhook.configuration_name());
         let answer = self.cluster.send(&call("GET", &named, None)).await?;
         let body = if answer.code == 404 {
-            let Some(address) = &self.address else {
-                return Ok(false);
-            };
-            let registration = Registration {
-                address: address.clone(),
-                own_namespace: self.own_namespace.clone(),
-                authorities: authorities.to_owned(),
-            };
-            let body = webhook.configuration(&self.settings, &registration);
-            call("POST", &plural, Some(&body))
+            if self.address.is_none() {
+                unasked.missing.push(webhook.configuration_name());
+                return Ok(());
+            }
+            let mut made = self.wanted(webhook);
+            mark(&mut made);
+            vouch(&mut made, authorities);
+            call("POST", &plural, Some(&made))
         } else {
             let answer = answer.accepted()?;
             let mut stored: Value =
@@ -62,8 +78,17 @@ impl Registrar {
                     target: named.clone(),
                     cause,
                 })?;
-            if !vouch(&mut stored, authorities) {
-                return Ok(true);
+            let wanted = self.wanted(webhook);
+            let has_changed = if is_own(&stored) {
+                self.renew(&mut stored, wanted)
+            } else {
+                if narrows(&stored, &wanted) {
+                    unasked.conditional.push(webhook.configuration_name());
+                }
+                false
+            };
+            if !vouch(&mut stored, authorities) && !has_changed {
+                return Ok(());
             }
             call("PUT", &named, Some(&stored))
         };
@@ -72,8 +97,61 @@ impl Registrar {
         if answer.code != 409 {
             answer.accepted()?;
         }
-        Ok(true)
+        Ok(())
     }
+
+    /// The registration that these settings need, without authorities; nobody is asked where nobody said
+    /// where the webhooks are found.
+    fn wanted(&self, webhook: &Webhook) -> Value {
+        let nowhere = || Address::Url(String::new());
+        let registration = Registration {
+            address: self.address.clone().unwrap_or_else(nowhere),
+            own_namespace: self.own_namespace.clone(),
+            authorities: String::new(),
+        };
+        webhook.configuration(&self.settings, &registration)
+    }
+
+    /// Makes a registration of ours what is wanted now; tells whether that changed it. Where nobody says where
+    /// the webhooks are found, they are where they were.
+    fn renew(&self, stored: &mut Value, mut wanted: Value) -> bool {
+        if self.address.is_none() {
+            wanted["webhooks"][0]["clientConfig"] = stored["webhooks"][0]["clientConfig"].clone();
+            wanted["webhooks"][0]["clientConfig"]["caBundle"] = "".into();
+        }
+        mark(&mut wanted);
+        let was = &stored["metadata"]["annotations"][REGISTERED_AS];
+        if *was == wanted["metadata"]["annotations"][REGISTERED_AS] {
+            return false;
+        }
+        stored["webhooks"] = wanted["webhooks"].take();
+        stored["metadata"]["annotations"][REGISTERED_AS] =
+            wanted["metadata"]["annotations"][REGISTERED_AS].take();
+        true
+    }
+}
+
+/// Says on a registration what it was made as.
+fn mark(made: &mut Value) {
+    let webhooks = made["webhooks"].to_string();
+    made["metadata"]["annotations"] = json!({ REGISTERED_AS: webhooks });
+}
+
+fn is_own(stored: &Value) -> bool {
+    stored["metadata"]["annotations"][REGISTERED_AS].is_string()
+}
+
+/// Whether a registration of somebody else's keeps back what there is to ask about: it has conditions, and
+/// other ones than are wanted.
+fn narrows(stored: &Value, wanted: &Value) -> bool {
+    let conditions = |registration: &Value| {
+        let webhooks = registration["webhooks"].as_array().into_iter().flatten();
+        let all = webhooks.filter_map(|it| it["matchConditions"].as_array());
+        let all = all.flatten().map(|it| it["expression"].clone());
+        all.collect::<Vec<_>>()
+    };
+    let (stored, wanted) = (conditions(stored), conditions(wanted));
+    !stored.is_empty() && stored != wanted
 }
 
 /// Puts the authorities into all webhooks of a registration; tells whether that changed it.

@@ -6,12 +6,13 @@ use base64::engine::general_purpose::STANDARD;
 use review::registration::Address;
 use review::{Settings, WEBHOOKS, Webhook};
 use serde_json::{Value, json};
-use server::Registrar;
+use server::{Registrar, Unasked};
 
 use super::{World, job};
 
 const JOBS: &str = "/apis/batch.volcano.sh/v1alpha1/namespaces/default/jobs";
 const PODS: &str = "/api/v1/namespaces/default/pods";
+const CHANGERS: &str = "/apis/admissionregistration.k8s.io/v1/mutatingwebhookconfigurations";
 const JUDGES: &str = "/apis/admissionregistration.k8s.io/v1/validatingwebhookconfigurations";
 
 impl World {
@@ -59,7 +60,7 @@ async fn an_api_server_asks_and_says_what_it_was_answered() {
     let world = World::new().await;
     let registrar = world.registrar(world.address());
     let missing = registrar.register(&world.authorities).await;
-    assert_eq!(missing.expect("registered"), Vec::<String>::new());
+    assert_eq!(missing.expect("registered"), Unasked::default());
 
     let queue = json!({ "metadata": { "name": "default" }, "status": { "state": "Open" } });
     world.facts.apply(api::kind::Kind::Queue, queue);
@@ -122,7 +123,7 @@ async fn a_registration_that_is_there_is_kept_and_gets_our_authorities() {
     let others: Vec<String> = others
         .filter(|it| !it.ends_with("-jobs-validate"))
         .collect();
-    assert_eq!(missing, others);
+    assert_eq!(missing.missing, others);
 
     let path = format!("{JUDGES}/volcano-admission-service-jobs-validate");
     let (_, kept) = world.call("GET", &path, &Value::Null).await;
@@ -140,6 +141,53 @@ async fn a_registration_that_is_there_is_kept_and_gets_our_authorities() {
     assert_eq!(
         again["metadata"]["resourceVersion"],
         kept["metadata"]["resourceVersion"]
+    );
+}
+
+#[tokio::test]
+async fn a_registration_of_ours_follows_the_settings_and_one_of_others_does_not() {
+    let world = World::new().await;
+    let mut registrar = world.registrar(world.address());
+    registrar.settings.queue_gates = true;
+    registrar.webhooks = vec![Webhook::at("/pods/mutate").expect("it is a row")];
+    let bundle = world.authorities.as_str();
+    registrar.register(bundle).await.expect("registered");
+    let path = format!("{CHANGERS}/volcano-admission-service-pods-mutate");
+    let (_, mut stored) = world.call("GET", &path, &Value::Null).await;
+    assert!(stored["webhooks"][0]["matchConditions"].is_array());
+    // By hand.
+    stored["metadata"]["labels"] = json!({ "team": "a" });
+    stored["webhooks"][0]["timeoutSeconds"] = 7.into();
+    assert_eq!(world.call("PUT", &path, &stored).await.0, 200);
+    registrar.register(bundle).await.expect("tended");
+    let (_, kept) = world.call("GET", &path, &Value::Null).await;
+    assert_eq!(kept["webhooks"][0]["timeoutSeconds"], 7);
+
+    let group = json!({ "resourceGroups": [{ "resourceGroup": "gpu", "object": { "key": "namespace", "value": ["ml"] }, "labels": { "pool": "b" } }] });
+    registrar.settings.resource_groups = review::ResourceGroup::read(group).expect("a group");
+    // Somebody starts it anew who does not know where it is found.
+    let address = registrar.address.take();
+    registrar.register(bundle).await.expect("tended");
+    let (_, anew) = world.call("GET", &path, &Value::Null).await;
+    assert_eq!(anew["webhooks"][0]["matchConditions"], Value::Null);
+    let found = &anew["webhooks"][0]["clientConfig"];
+    assert_eq!(*found, kept["webhooks"][0]["clientConfig"]);
+    assert_eq!(anew["metadata"]["labels"]["team"], "a");
+    registrar.address = address;
+
+    let mut foreign = stored.clone();
+    foreign["metadata"] = json!({ "name": stored["metadata"]["name"] });
+    assert_eq!(world.call("DELETE", &path, &Value::Null).await.0, 200);
+    assert_eq!(world.call("POST", CHANGERS, &foreign).await.0, 201);
+    let unasked = registrar.register(bundle).await.expect("tended");
+    assert_eq!(
+        unasked.conditional,
+        ["volcano-admission-service-pods-mutate"]
+    );
+    let (_, kept) = world.call("GET", &path, &Value::Null).await;
+    assert_eq!(
+        kept["webhooks"][0]["matchConditions"],
+        stored["webhooks"][0]["matchConditions"]
     );
 }
 
@@ -166,7 +214,7 @@ async fn every_registration_and_policy_is_one_that_an_api_server_takes() {
         }))
     };
     let missing = registrar.register(&world.authorities).await;
-    assert_eq!(missing.expect("registered"), Vec::<String>::new());
+    assert_eq!(missing.expect("registered"), Unasked::default());
     let group = "/apis/admissionregistration.k8s.io/v1";
     for object in WEBHOOKS.iter().flat_map(|it: &Webhook| it.policy(&gates)) {
         let kind = object["kind"].as_str().expect("a kind").to_lowercase();
