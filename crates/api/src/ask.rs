@@ -6,6 +6,7 @@
 use serde::{Deserialize, Serialize};
 use serde_json::{Value, json};
 
+use crate::call::query_escape;
 use crate::kind::Kind;
 
 /// The group, which is served where somebody decides.
@@ -62,7 +63,8 @@ impl Subject {
 
     /// Where its explanation is read.
     pub fn path(&self) -> String {
-        let (namespace, name) = (&self.namespace, self.explanation());
+        let namespace = query_escape(&self.namespace);
+        let name = query_escape(&self.explanation());
         format!("/apis/{GROUP}/{VERSION}/namespaces/{namespace}/{EXPLANATIONS}/{name}")
     }
 

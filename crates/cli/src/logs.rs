@@ -10,7 +10,7 @@ use tokio::sync::mpsc;
 use crate::cluster::{Cluster, ClusterError};
 use crate::console::{self, Console};
 use crate::printer::Printer;
-use crate::rest::{Lines, Rest, text};
+use crate::rest::{Lines, Place, Rest, collection, text};
 use crate::start::{Follow, LogsRequest};
 use crate::view::{Effect, Event, LogSource, View};
 use crate::{EXIT_COMPLETE, run};
@@ -149,14 +149,20 @@ fn waits(pod: &Value) -> String {
 /// A workload by its name, vcjob first, and its pods.
 async fn find(rest: &Rest, request: &LogsRequest) -> anyhow::Result<(Value, Vec<Value>)> {
     let (namespace, name) = (&request.namespace, &request.name);
+    let found = async |root: &str, plural: &str| -> anyhow::Result<Option<Value>> {
+        let place = Place {
+            collection: collection(root, namespace, plural)?,
+            name: name.clone(),
+        };
+        rest.find(&place.path()?).await
+    };
     for group in ["batch.volcano.sh/v1alpha1", "batch/v1"] {
-        let target = format!("/apis/{group}/namespaces/{namespace}/jobs/{name}");
-        let Some(job) = rest.find(&target).await? else {
+        let Some(job) = found(&format!("/apis/{group}"), "jobs").await? else {
             continue;
         };
         let uid = text(&job, &["metadata", "uid"]);
         let all = rest
-            .list(&format!("/api/v1/namespaces/{namespace}/pods"))
+            .list(&collection("/api/v1", namespace, "pods")?)
             .await?;
         let pods = all
             .into_iter()
@@ -168,8 +174,7 @@ async fn find(rest: &Rest, request: &LogsRequest) -> anyhow::Result<(Value, Vec<
             .collect();
         return Ok((job, pods));
     }
-    let target = format!("/api/v1/namespaces/{namespace}/pods/{name}");
-    match rest.find(&target).await? {
+    match found("/api/v1", "pods").await? {
         Some(pod) => Ok((pod.clone(), vec![pod])),
         None => bail!("no vcjob, job or pod named {name:?} is in namespace {namespace:?}"),
     }

@@ -1,6 +1,7 @@
 //! Objects of any kind over [`Cluster`]: find a kind's path, create or change, list and watch, delete.
 
 mod definitions;
+mod place;
 #[cfg(test)]
 mod tests;
 
@@ -47,6 +48,7 @@ pub(crate) struct Rest {
 }
 
 pub(crate) use definitions::is_definition;
+pub(crate) use place::{Place, checked_name, checked_namespace, collection, listed};
 
 /// A kind as discovery describes it.
 #[derive(Clone, Debug)]
@@ -54,21 +56,6 @@ struct Served {
     kind: String,
     plural: String,
     namespaced: bool,
-}
-
-/// One object's place.
-#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
-pub(crate) struct Place {
-    /// Path of the collection.
-    pub collection: String,
-    /// Name.
-    pub name: String,
-}
-
-impl Place {
-    pub(crate) fn path(&self) -> String {
-        format!("{}/{}", self.collection, self.name)
-    }
 }
 
 /// What applying did.
@@ -155,7 +142,7 @@ impl Rest {
         let namespace = if own.is_empty() { namespace } else { own };
         let root = root_of(api_version);
         let collection = if served.namespaced {
-            format!("{root}/namespaces/{namespace}/{}", served.plural)
+            collection(&root, namespace, &served.plural)?
         } else {
             format!("{root}/{}", served.plural)
         };
@@ -207,7 +194,7 @@ impl Rest {
         let before = self.get(place).await?;
         let patch = Call {
             method: "PATCH",
-            target: format!("{}?{query}", place.path()),
+            target: format!("{}?{query}", place.path()?),
             content_type: "application/merge-patch+json",
             body: serde_json::to_vec(object)?,
         };
@@ -238,7 +225,7 @@ impl Rest {
     }
 
     pub(crate) async fn get(&self, place: &Place) -> anyhow::Result<Value> {
-        self.read(&place.path()).await
+        self.read(&place.path()?).await
     }
 
     /// Reads any path.
@@ -336,7 +323,7 @@ impl Rest {
     /// Deletes an object with its dependents; one that is gone already is no error.
     pub(crate) async fn delete(&self, place: &Place) -> anyhow::Result<()> {
         let options = json!({ "kind": "DeleteOptions", "apiVersion": "v1", "propagationPolicy": "Background" });
-        let answer = self.send("DELETE", &place.path(), Some(&options)).await?;
+        let answer = self.send("DELETE", &place.path()?, Some(&options)).await?;
         if answer.code != 404 {
             accept(answer)?;
         }

@@ -267,15 +267,15 @@ impl Asked {
     }
 
     /// Where the objects of a list are, and those that it counts; none of what is no list.
-    fn listed(&self) -> Option<Vec<String>> {
-        match self {
-            Asked::Job(job::Request::List(list)) => Some(vec![job::Request::listed(list)]),
-            Asked::Flow(family, flow::Request::List(list)) => Some(vec![family.listed(list)]),
-            Asked::Pod(pod::Request::List(list)) => Some(vec![pod::listed(list)]),
+    fn listed(&self) -> anyhow::Result<Option<Vec<String>>> {
+        Ok(match self {
+            Asked::Job(job::Request::List(list)) => Some(vec![job::Request::listed(list)?]),
+            Asked::Flow(family, flow::Request::List(list)) => Some(vec![family.listed(list)?]),
+            Asked::Pod(pod::Request::List(list)) => Some(vec![pod::listed(list)?]),
             Asked::Queue(queue::Request::List) => Some(queue::listed()),
-            Asked::Tool(request) => request.listed(),
+            Asked::Tool(request) => request.listed()?,
             Asked::Job(_) | Asked::Flow(..) | Asked::Queue(_) => None,
-        }
+        })
     }
 }
 
@@ -283,8 +283,9 @@ impl Asked {
 pub(crate) async fn answer(request: Request, cluster: Arc<dyn Cluster>) -> anyhow::Result<u8> {
     let rest = Rest::new(cluster);
     let end = match (request.watch, request.asked.listed()) {
-        (true, Some(listed)) => follow(&request, listed, &rest).await,
-        (true, None) => Err(anyhow::anyhow!("--watch is for lists")),
+        (true, Ok(Some(listed))) => follow(&request, listed, &rest).await,
+        (true, Err(error)) => Err(error),
+        (true, Ok(None)) => Err(anyhow::anyhow!("--watch is for lists")),
         (false, _) => return Ok(request.perform(run::now(), &rest).await.say()),
     };
     let failed = end.err().map(|error| request.failed(&error));

@@ -10,7 +10,10 @@ use serde_json::Value;
 use super::age;
 use super::told::{Column, Form, Manner, NOTHING, Told, widened, written};
 use crate::manifest;
-use crate::rest::{Place, Rest, text};
+use crate::rest::{self, Place, Rest, text};
+
+/// The API of flows and templates.
+const FLOW: &str = "/apis/flow.volcano.sh/v1alpha1";
 
 /// One of the commands.
 #[derive(Clone, Debug, PartialEq, Subcommand)]
@@ -89,11 +92,8 @@ pub static TEMPLATES: Family = Family {
 };
 
 impl Family {
-    fn collection(&self, namespace: &str) -> String {
-        format!(
-            "/apis/flow.volcano.sh/v1alpha1/namespaces/{namespace}/{}",
-            self.plural
-        )
+    fn collection(&self, namespace: &str) -> anyhow::Result<String> {
+        Ok(rest::collection(FLOW, namespace, self.plural)?)
     }
 
     /// What failed, in upstream's words.
@@ -109,11 +109,12 @@ impl Family {
     }
 
     /// Where a list's objects are.
-    pub(super) fn listed(&self, list: &List) -> String {
-        match list.all_namespaces {
-            true => format!("/apis/flow.volcano.sh/v1alpha1/{}", self.plural),
-            false => self.collection(&list.namespace),
-        }
+    pub(super) fn listed(&self, list: &List) -> anyhow::Result<String> {
+        let namespace = match list.all_namespaces {
+            true => "",
+            false => &list.namespace,
+        };
+        Ok(rest::listed(FLOW, namespace, self.plural)?)
     }
 
     pub(super) async fn answer(
@@ -130,7 +131,9 @@ impl Family {
                 Ok(self.told(vec![object], manner))
             }
             Request::Describe(named) if named.name.is_empty() => {
-                let objects = rest.list(&self.collection(&named.namespace)).await?;
+                let objects = rest
+                    .list(&rest::listed(FLOW, &named.namespace, self.plural)?)
+                    .await?;
                 Ok(Told::Text(described(&objects, manner.form)?))
             }
             Request::Describe(named) => {
@@ -138,7 +141,7 @@ impl Family {
                 Ok(Told::Text(written(&object, manner.form)?))
             }
             Request::List(list) => {
-                let objects = rest.list(&self.listed(list)).await?;
+                let objects = rest.list(&self.listed(list)?).await?;
                 Ok(self.told(objects, manner))
             }
         }
@@ -152,7 +155,7 @@ impl Family {
             );
         }
         Ok(Place {
-            collection: self.collection(&named.namespace),
+            collection: self.collection(&named.namespace)?,
             name: named.name.clone(),
         })
     }
@@ -184,46 +187,54 @@ impl Family {
         let mut lines = Vec::new();
         let mut failures = Vec::new();
         for object in self.read(file)? {
-            let place = self.place_of(&object);
-            match rest.create(&place.collection, &object).await {
+            let made = match self.collection(namespace(&object)) {
+                Ok(collection) => rest.create(&collection, &object).await,
+                Err(error) => Err(error),
+            };
+            match made {
                 Ok(_) => lines.push(format!("Created {}: {}", self.kind, self.title(&object))),
                 Err(error) => failures.push(format!("Failed to create {}: {error:#}", self.kind)),
             }
         }
-        if failures.is_empty() {
-            return Ok(Told::Text(lines.join("\n")));
-        }
-        Ok(Told::Partly {
-            done: lines.join("\n"),
-            failed: failures.join("\n"),
-        })
+        Ok(partly(lines, failures))
     }
 
+    /// Deletes what is named, or one after another of a file, and goes on after a failure.
     async fn delete(&self, chosen: &Chosen, rest: &Rest) -> anyhow::Result<Told> {
-        let places: Vec<Place> = match chosen.file.filename.is_empty() {
-            true if chosen.named.name.is_empty() => {
-                bail!("a name or a file is mandatory: --name, -N, --filename or -f");
+        if chosen.file.filename.is_empty() {
+            if chosen.named.name.is_empty() {
+                bail!("a name or a file is mandatory: --name, -N, --file or -f");
             }
-            true => vec![self.place(&chosen.named)?],
-            false => {
-                let objects = self.read(&chosen.file)?;
-                objects.iter().map(|object| self.place_of(object)).collect()
-            }
-        };
-        let mut lines = Vec::new();
-        for place in places {
-            let object = rest.get(&place).await?;
-            rest.delete(&place).await?;
-            lines.push(format!("Deleted {}: {}", self.kind, self.title(&object)));
+            let place = self.place(&chosen.named)?;
+            return Ok(Told::Text(self.deleted(&place, rest).await?));
         }
-        Ok(Told::Text(lines.join("\n")))
+        let mut lines = Vec::new();
+        let mut failures = Vec::new();
+        for object in self.read(&chosen.file)? {
+            let deleted = match self.place_of(&object) {
+                Ok(place) => self.deleted(&place, rest).await,
+                Err(error) => Err(error),
+            };
+            match deleted {
+                Ok(line) => lines.push(line),
+                Err(error) => failures.push(format!("Failed to delete {}: {error:#}", self.kind)),
+            }
+        }
+        Ok(partly(lines, failures))
     }
 
-    fn place_of(&self, object: &Value) -> Place {
-        Place {
-            collection: self.collection(namespace(object)),
+    /// Deletes one, and says so.
+    async fn deleted(&self, place: &Place, rest: &Rest) -> anyhow::Result<String> {
+        let object = rest.get(place).await?;
+        rest.delete(place).await?;
+        Ok(format!("Deleted {}: {}", self.kind, self.title(&object)))
+    }
+
+    fn place_of(&self, object: &Value) -> anyhow::Result<Place> {
+        Ok(Place {
+            collection: self.collection(namespace(object))?,
             name: text(object, &["metadata", "name"]).to_owned(),
-        }
+        })
     }
 
     fn title(&self, object: &Value) -> String {
@@ -256,6 +267,18 @@ impl Family {
     }
 }
 
+/// What was done of a file, and what was not.
+fn partly(lines: Vec<String>, failures: Vec<String>) -> Told {
+    let done = lines.join("\n");
+    match failures.is_empty() {
+        true => Told::Text(done),
+        false => Told::Partly {
+            done,
+            failed: failures.join("\n"),
+        },
+    }
+}
+
 /// All of them whole, with an empty line between.
 fn described(objects: &[Value], form: Form) -> anyhow::Result<String> {
     if objects.is_empty() {
@@ -272,9 +295,9 @@ fn tasks(template: &Value) -> impl Iterator<Item = &Value> {
     template["spec"]["tasks"].as_array().into_iter().flatten()
 }
 
-/// How many pods a job of this template has.
+/// How many pods a job of this template has; a task that does not say how many has none.
 fn pods(template: &Value) -> i64 {
-    let replicas = tasks(template).map(|task| task["replicas"].as_i64().unwrap_or(1));
+    let replicas = tasks(template).map(|task| task["replicas"].as_i64().unwrap_or(0));
     replicas.fold(0, i64::saturating_add)
 }
 

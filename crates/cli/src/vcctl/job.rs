@@ -9,7 +9,10 @@ use serde_json::{Value, json};
 use super::told::{Form, Manner, NOTHING, Told, widened};
 use super::{view, width};
 use crate::manifest;
-use crate::rest::{Place, Rest, text};
+use crate::rest::{self, Place, Rest, text};
+
+/// The API of jobs.
+pub(super) const BATCH: &str = "/apis/batch.volcano.sh/v1alpha1";
 
 /// One of the job commands.
 #[derive(Clone, Debug, PartialEq, Subcommand)]
@@ -96,11 +99,12 @@ pub struct Run {
 
 impl Request {
     /// Where a list's objects are.
-    pub(super) fn listed(list: &List) -> String {
-        match list.all_namespaces {
-            true => "/apis/batch.volcano.sh/v1alpha1/jobs".to_owned(),
-            false => collection(&list.namespace),
-        }
+    pub(super) fn listed(list: &List) -> anyhow::Result<String> {
+        let namespace = match list.all_namespaces {
+            true => "",
+            false => &list.namespace,
+        };
+        Ok(rest::listed(BATCH, namespace, "jobs")?)
     }
 
     /// What failed, in upstream's words.
@@ -127,7 +131,7 @@ pub(super) async fn answer(request: &Request, manner: Manner, rest: &Rest) -> an
             )))
         }
         Request::List(list) => {
-            let objects = chosen(list, rest.list(&Request::listed(list)).await?);
+            let objects = chosen(list, rest.list(&Request::listed(list)?).await?);
             let mut table = table(list, &objects);
             if manner.form == Form::Wide {
                 table = widened(
@@ -149,7 +153,7 @@ pub(super) async fn answer(request: &Request, manner: Manner, rest: &Rest) -> an
                 true => run_body(run)?,
                 false => file_body(&run.filename)?,
             };
-            let job = rest.create(&collection(&run.namespace), &body).await?;
+            let job = rest.create(&collection(&run.namespace)?, &body).await?;
             let name = text(&job, &["metadata", "name"]);
             Ok(Told::Text(format!("run job {name} successfully")))
         }
@@ -157,7 +161,7 @@ pub(super) async fn answer(request: &Request, manner: Manner, rest: &Rest) -> an
         Request::View(named) => {
             let job = rest.get(&place(named)?).await?;
             let events = rest
-                .list(&format!("/api/v1/namespaces/{}/events", named.namespace))
+                .list(&rest::collection("/api/v1", &named.namespace, "events")?)
                 .await?;
             let text = view::view(&job, &events, manner.now);
             Ok(Told::Object { object: job, text })
@@ -165,8 +169,8 @@ pub(super) async fn answer(request: &Request, manner: Manner, rest: &Rest) -> an
     }
 }
 
-fn collection(namespace: &str) -> String {
-    format!("/apis/batch.volcano.sh/v1alpha1/namespaces/{namespace}/jobs")
+fn collection(namespace: &str) -> anyhow::Result<String> {
+    Ok(rest::collection(BATCH, namespace, "jobs")?)
 }
 
 fn place(named: &Named) -> anyhow::Result<Place> {
@@ -174,7 +178,7 @@ fn place(named: &Named) -> anyhow::Result<Place> {
         bail!("job name (specified by --name or -N) is mandatory");
     }
     Ok(Place {
-        collection: collection(&named.namespace),
+        collection: collection(&named.namespace)?,
         name: named.name.clone(),
     })
 }
@@ -192,10 +196,11 @@ async fn command(named: &Named, action: &str, rest: &Rest) -> anyhow::Result<Tol
         "action": action,
         "target": owner(&job),
     });
-    let commands = format!(
-        "/apis/bus.volcano.sh/v1alpha1/namespaces/{}/commands",
-        named.namespace
-    );
+    let commands = rest::collection(
+        "/apis/bus.volcano.sh/v1alpha1",
+        &named.namespace,
+        "commands",
+    )?;
     rest.create(&commands, &body).await?;
     Ok(Told::Text(String::new()))
 }

@@ -9,7 +9,7 @@ use serde_json::Value;
 use super::pod_state::PodState;
 use super::told::{Form, Manner, NOTHING, Told, widened};
 use super::{age, width};
-use crate::rest::{Rest, text};
+use crate::rest::{self, Rest, text};
 
 const JOB_NAME: &str = "volcano.sh/job-name";
 const QUEUE_LABEL: &str = "volcano.sh/queue-name";
@@ -49,30 +49,30 @@ impl Request {
 }
 
 /// Where a list's objects are.
-pub(super) fn listed(list: &List) -> String {
+pub(super) fn listed(list: &List) -> anyhow::Result<String> {
     let label = match (&*list.job, &*list.queue) {
         ("", "") => Some(JOB_NAME.to_owned()),
         // A queue's pods are known by a label or by an annotation, for which there is no selector.
         ("", _) => None,
         (job, _) => Some(format!("{JOB_NAME}={job}")),
     };
-    let collection = if list.all_namespaces {
-        "/api/v1/pods".to_owned()
-    } else {
-        format!("/api/v1/namespaces/{}/pods", list.namespace)
+    let namespace = match list.all_namespaces {
+        true => "",
+        false => &list.namespace,
     };
-    match label {
+    let collection = rest::listed("/api/v1", namespace, "pods")?;
+    Ok(match label {
         Some(label) => format!(
             "{collection}?labelSelector={}",
             api::call::query_escape(&label)
         ),
         None => collection,
-    }
+    })
 }
 
 pub(super) async fn answer(request: &Request, manner: Manner, rest: &Rest) -> anyhow::Result<Told> {
     let Request::List(list) = request;
-    let objects = chosen(list, rest.list(&listed(list)).await?);
+    let objects = chosen(list, rest.list(&listed(list)?).await?);
     let mut table = table(list, &objects, manner.now);
     if manner.form == Form::Wide {
         table = widened(

@@ -175,7 +175,7 @@ async fn change(operate: &Operate, rest: &Rest) -> anyhow::Result<()> {
                 );
             }
             let patch = json!({ "spec": { "weight": operate.weight } });
-            rest.merge(&place(&operate.name)?.path(), &patch).await?;
+            rest.merge(&place(&operate.name)?.path()?, &patch).await?;
             return Ok(());
         }
         "" => bail!("action can not be null"),

@@ -219,14 +219,14 @@ pub(crate) struct Submit {
 
 impl Request {
     /// Where the objects of a list are; none of what is no list.
-    pub(super) fn listed(&self) -> Option<Vec<String>> {
-        match self {
+    pub(super) fn listed(&self) -> anyhow::Result<Option<Vec<String>>> {
+        Ok(match self {
             Request::Jobs(jobs) if jobs.name.is_empty() => {
-                Some(vec![job::Request::listed(&jobs.list())])
+                Some(vec![job::Request::listed(&jobs.list())?])
             }
             Request::Queues(queues) if queues.name.is_empty() => Some(queue::listed()),
             _ => None,
-        }
+        })
     }
 }
 
@@ -405,9 +405,12 @@ mod tests {
             "--selector",
             "x",
         ]);
-        let all = all.listed().expect("it is a list");
-        assert_eq!(all, ["/apis/batch.volcano.sh/v1alpha1/jobs"]);
-        assert_eq!(asked(&["vjobs", "-n", "a"]).listed(), None);
+        let listed = |request: Request| request.listed().expect("no name leads elsewhere");
+        assert_eq!(
+            listed(all).expect("it is a list"),
+            ["/apis/batch.volcano.sh/v1alpha1/jobs"]
+        );
+        assert_eq!(listed(asked(&["vjobs", "-n", "a"])), None);
     }
 
     #[test]

@@ -140,6 +140,44 @@ async fn pod_list() {
     insta::assert_snapshot!(told(&lines, &["vcctl pod list"]).await);
 }
 
+#[tokio::test]
+async fn a_name_that_is_typed_never_stands_for_all() {
+    let flow = |meta: &str| {
+        format!("apiVersion: flow.volcano.sh/v1alpha1\nkind: JobFlow\nmetadata: {{{meta}}}\n")
+    };
+    let file = written(
+        "odd-flows.yaml",
+        &[
+            flow("name: '?'"),
+            flow("name: a/b"),
+            flow("namespace: a/b, name: one"),
+            flow("generateName: one-"),
+        ]
+        .join("---\n"),
+    );
+    let lines = [
+        "vcctl job delete -N '?'",
+        "vcctl job delete -N '#'",
+        "vcctl job delete -N /",
+        "vcctl job delete -N ..",
+        "vcctl job delete -N training -n default/jobs/training?",
+        "vcctl job delete -N training -n ''",
+        "vcctl job view -N '?'",
+        "vcctl job list -n default/jobs?",
+        "vcctl job list -n '' -o name",
+        "vcctl pod list -n a%2Fb",
+        "vcctl queue delete -n '?'",
+        "vcctl queue operate -n default/status -a update -w 2",
+        "vcctl jobflow delete -N '?'",
+        &format!("vcctl jobflow delete -f {file}"),
+        "vqueues -n '?'",
+        "vcancel -n '?'",
+    ];
+    let told = told(&lines, &[]).await;
+    std::fs::remove_file(&file).expect("it was made just now");
+    insta::assert_snapshot!(told.replace(&file, "flows.yaml"));
+}
+
 /// Where a scratch file of that text is.
 fn written(name: &str, text: &str) -> String {
     let path = std::env::temp_dir().join(format!("katmai-{}-{name}", std::process::id()));

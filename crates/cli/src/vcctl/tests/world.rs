@@ -38,6 +38,8 @@ impl World {
 
     fn answer(&self, call: &Call) -> (u16, Value) {
         let (path, query) = call.target.split_once('?').unwrap_or((&call.target, ""));
+        // Of what a path has to write in other words, names here have these only.
+        let path = &path.replace("%3F", "?").replace("%23", "#");
         let asked = Path::read(path);
         if asked.namespace == Some("broken") {
             return (
