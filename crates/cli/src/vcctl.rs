@@ -66,8 +66,16 @@ pub(crate) struct Common {
     /// the address of apiserver
     #[arg(short = 's', long, global = true, value_name = "URL")]
     master: Option<String>,
+    // Upstream's `describe` calls it --format.
     /// how to write what was found
-    #[arg(short, long, global = true, value_enum, default_value_t)]
+    #[arg(
+        short,
+        long,
+        alias = "format",
+        global = true,
+        value_enum,
+        default_value_t
+    )]
     output: Form,
     /// with list: go on, and print each line that changes
     #[arg(long, global = true)]

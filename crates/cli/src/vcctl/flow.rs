@@ -34,7 +34,7 @@ pub enum Request {
 #[derive(Args, Clone, Debug, PartialEq)]
 pub struct File {
     /// the yaml file (- for standard input)
-    #[arg(short, long, default_value = "")]
+    #[arg(short, long = "file", alias = "filename", default_value = "")]
     filename: String,
 }
 
@@ -128,7 +128,7 @@ impl Family {
             Request::Delete(chosen) => self.delete(chosen, rest).await,
             Request::Get(named) => {
                 let object = rest.get(&self.place(named)?).await?;
-                Ok(self.told(vec![object], manner))
+                Ok(self.told(vec![object], manner).of_one())
             }
             Request::Describe(named) if named.name.is_empty() => {
                 let objects = rest
@@ -163,7 +163,7 @@ impl Family {
     /// The objects of a file, all of them of this kind.
     fn read(&self, file: &File) -> anyhow::Result<Vec<Value>> {
         if file.filename.is_empty() {
-            bail!("a file is mandatory: --filename or -f");
+            bail!("a file is mandatory: --file or -f");
         }
         let documents = manifest::read(std::slice::from_ref(&file.filename));
         let documents = documents.map_err(|mistakes| {

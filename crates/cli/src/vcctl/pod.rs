@@ -2,14 +2,16 @@
 
 use std::fmt::Write;
 
+use anyhow::bail;
 use api::time::Time;
 use clap::{Args, Subcommand};
 use serde_json::Value;
 
+use super::job::BATCH;
 use super::pod_state::PodState;
 use super::told::{Form, Manner, NOTHING, Told, widened};
 use super::{age, width};
-use crate::rest::{self, Rest, text};
+use crate::rest::{self, Place, Rest, text};
 
 const JOB_NAME: &str = "volcano.sh/job-name";
 const QUEUE_LABEL: &str = "volcano.sh/queue-name";
@@ -72,6 +74,20 @@ pub(super) fn listed(list: &List) -> anyhow::Result<String> {
 
 pub(super) async fn answer(request: &Request, manner: Manner, rest: &Rest) -> anyhow::Result<Told> {
     let Request::List(list) = request;
+    if !list.job.is_empty() && !list.queue.is_empty() && !list.all_namespaces {
+        let place = Place {
+            collection: rest::collection(BATCH, &list.namespace, "jobs")?,
+            name: list.job.clone(),
+        };
+        let job = rest.get(&place).await?;
+        if text(&job, &["spec", "queue"]) != list.queue {
+            bail!(
+                "the input vcjob {} does not match the queue {}",
+                list.job,
+                list.queue
+            );
+        }
+    }
     let objects = chosen(list, rest.list(&listed(list)?).await?);
     let mut table = table(list, &objects, manner.now);
     if manner.form == Form::Wide {
@@ -89,7 +105,9 @@ pub(super) async fn answer(request: &Request, manner: Manner, rest: &Rest) -> an
 
 /// The pods that a list is about, by namespace and name.
 fn chosen(list: &List, mut pods: Vec<Value>) -> Vec<Value> {
-    if list.job.is_empty() && !list.queue.is_empty() {
+    // Without a namespace a job has no queue to compare: there may be several of its name.
+    let is_chosen_by_queue = list.job.is_empty() || list.all_namespaces;
+    if is_chosen_by_queue && !list.queue.is_empty() {
         pods.retain(|pod| {
             let meta = &pod["metadata"];
             text(meta, &["labels", QUEUE_LABEL]) == list.queue

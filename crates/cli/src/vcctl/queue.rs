@@ -99,7 +99,7 @@ pub(super) async fn answer(request: &Request, form: Form, rest: &Rest) -> anyhow
         }
         Request::Get(named) => {
             let queue = rest.get(&place(&named.name)?).await?;
-            told(vec![queue], form, rest).await
+            Ok(told(vec![queue], form, rest).await?.of_one())
         }
         Request::List => {
             let queues = rest.list(QUEUES).await?;

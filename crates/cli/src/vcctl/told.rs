@@ -44,11 +44,22 @@ pub(super) enum Told {
     Partly { done: String, failed: String },
     /// Objects, and the table that they make.
     Objects { objects: Vec<Value>, table: String },
-    /// One object, of which upstream prints something else than a table.
+    /// One object, and what upstream prints of it.
     Object { object: Value, text: String },
 }
 
 impl Told {
+    /// What was asked for by its name is one object, and no list of one.
+    pub(super) fn of_one(self) -> Told {
+        match self {
+            Told::Objects { mut objects, table } if objects.len() == 1 => Told::Object {
+                object: objects.remove(0),
+                text: table,
+            },
+            told => told,
+        }
+    }
+
     /// The text to print.
     pub(super) fn text(self, form: Form) -> anyhow::Result<String> {
         match (self, form) {
@@ -138,6 +149,13 @@ mod tests {
         assert_eq!(json["items"][1]["metadata"]["name"], "b");
         let yaml: Value = serde_saphyr::from_str(&told(Form::Yaml)).expect("it is YAML");
         assert_eq!(yaml, json);
+        let one = Told::Objects {
+            objects: vec![object("a", "q")],
+            table: "Name\na".to_owned(),
+        };
+        let one = one.of_one().text(Form::Json).expect("it can be written");
+        let one: Value = serde_json::from_str(&one).expect("it is JSON");
+        assert_eq!(one, object("a", "q"));
     }
 
     #[test]

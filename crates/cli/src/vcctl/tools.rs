@@ -15,6 +15,11 @@ use super::{Asked, Common, job, queue};
 use crate::rest::{Place, Rest, text};
 use crate::start::Outcome;
 
+/// What `vsub` takes where neither a flag nor a variable says anything.
+const IMAGE: &str = "busybox";
+const NAMESPACE: &str = "default";
+const SCHEDULER: &str = "volcano";
+
 /// One of them.
 pub(crate) struct Tool {
     /// What it is called.
@@ -176,7 +181,7 @@ pub(crate) struct Submit {
         long,
         env = "VOLCANO_DEFAULT_IMAGE",
         hide_env_values = true,
-        default_value = "busybox"
+        default_value = IMAGE
     )]
     image: String,
     /// the namespace of job
@@ -185,7 +190,7 @@ pub(crate) struct Submit {
         long,
         env = "VOLCANO_DEFAULT_JOB_NAMESPACE",
         hide_env_values = true,
-        default_value = "default"
+        default_value = NAMESPACE
     )]
     namespace: String,
     /// the name of job
@@ -209,7 +214,7 @@ pub(crate) struct Submit {
         long,
         env = "VOLCANO_SCHEDULER_NAME",
         hide_env_values = true,
-        default_value = "volcano"
+        default_value = SCHEDULER
     )]
     scheduler: String,
     /// the command of job, split as a shell would
@@ -280,15 +285,20 @@ fn submitted(submit: &Submit) -> anyhow::Result<job::Run> {
     let command = shlex::split(&submit.command);
     let command =
         command.with_context(|| format!("--command {:?}: a quote is open", submit.command))?;
+    // A variable that is empty says nothing, as upstream.
+    let given = |value: &str, default: &str| match value {
+        "" => default.to_owned(),
+        value => value.to_owned(),
+    };
     Ok(job::Run {
-        image: submit.image.clone(),
-        namespace: submit.namespace.clone(),
+        image: given(&submit.image, IMAGE),
+        namespace: given(&submit.namespace, NAMESPACE),
         name: submit.name.clone(),
         min: submit.min,
         replicas: submit.replicas,
         requests: submit.requests.clone(),
         limits: submit.limits.clone(),
-        scheduler: submit.scheduler.clone(),
+        scheduler: given(&submit.scheduler, SCHEDULER),
         filename: String::new(),
         command,
     })
@@ -296,6 +306,7 @@ fn submitted(submit: &Submit) -> anyhow::Result<job::Run> {
 
 /// Upstream prints counters that nobody writes any more; these are counted.
 async fn vqueues(name: &str, form: Form, rest: &Rest) -> anyhow::Result<Told> {
+    let is_list = name.is_empty();
     let objects = match name {
         "" => rest.list(queue::QUEUES).await?,
         name => {
@@ -311,7 +322,11 @@ async fn vqueues(name: &str, form: Form, rest: &Rest) -> anyhow::Result<Told> {
     if form == Form::Wide {
         table = queue::wide(&table, &objects);
     }
-    Ok(Told::Objects { objects, table })
+    let told = Told::Objects { objects, table };
+    Ok(match is_list {
+        true => told,
+        false => told.of_one(),
+    })
 }
 
 fn queue_table(queues: &[Value], groups: &[Value]) -> String {
@@ -421,6 +436,17 @@ mod tests {
         };
         let run = submitted(&submit).expect("quotes are closed");
         assert_eq!(run.command, ["sh", "-c", "echo \"one two\""]);
+        let empty = Submit {
+            image: String::new(),
+            namespace: String::new(),
+            scheduler: String::new(),
+            ..submit.clone()
+        };
+        let run = submitted(&empty).expect("quotes are closed");
+        assert_eq!(
+            [run.image, run.namespace, run.scheduler],
+            ["busybox", "default", "volcano"]
+        );
         let open = Submit {
             command: "sh -c 'echo".to_owned(),
             ..submit

@@ -199,7 +199,7 @@ fn flows() -> Vec<Value> {
         flow(
             "JobTemplate",
             "first",
-            json!({ "minAvailable": 1 }),
+            json!({ "minAvailable": 1, "tasks": [{ "name": "t", "replicas": 3 }, { "name": "none" }] }),
             json!({}),
         ),
         flow(

@@ -22,10 +22,10 @@ const FLAGS: &[(&str, &str)] = &[
     ),
     ("vcctl job suspend", "-n/--namespace=default -N/--name="),
     ("vcctl job view", "-n/--namespace=default -N/--name="),
-    ("vcctl jobflow create", "-f/--filename="),
+    ("vcctl jobflow create", "-f/--file="),
     (
         "vcctl jobflow delete",
-        "-N/--name= -n/--namespace=default -f/--filename=",
+        "-N/--name= -n/--namespace=default -f/--file=",
     ),
     (
         "vcctl jobflow describe",
@@ -36,10 +36,10 @@ const FLAGS: &[(&str, &str)] = &[
         "vcctl jobflow list",
         "-n/--namespace=default --all-namespaces=false",
     ),
-    ("vcctl jobtemplate create", "-f/--filename="),
+    ("vcctl jobtemplate create", "-f/--file="),
     (
         "vcctl jobtemplate delete",
-        "-N/--name= -n/--namespace=default -f/--filename=",
+        "-N/--name= -n/--namespace=default -f/--file=",
     ),
     (
         "vcctl jobtemplate describe",
@@ -81,7 +81,7 @@ const FLAGS: &[(&str, &str)] = &[
     ("vsuspend", "-N/--namespace=default -n/--name="),
 ];
 
-/// What every command takes besides. `-o` (of `describe`), `--watch` and `--real-exit-codes` are ours.
+/// What every command takes besides. `-o` (of `describe`, whose long name there, `--format`, is understood, too), `--watch` and `--real-exit-codes` are ours.
 const EVERYWHERE: &str = "-k/--kubeconfig -s/--master --log-flush-frequency -v/--v --vmodule \
                           -o/--output=table --watch=false --real-exit-codes=false";
 

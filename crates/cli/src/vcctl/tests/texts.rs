@@ -94,6 +94,7 @@ async fn queue_list_and_get() {
         "vcctl queue list -o wide",
         "vcctl queue get -h",
         "vcctl queue get -n research",
+        "vcctl queue get -n research -o json",
         "vcctl queue get -n none",
         "vcctl queue get",
     ];
@@ -136,6 +137,9 @@ async fn pod_list() {
         "vcctl pod list -q research",
         "vcctl pod list -j none",
         "vcctl pod list -q none",
+        "vcctl pod list -j training -q research",
+        "vcctl pod list -j training -q other",
+        "vcctl pod list -j none -q research",
     ];
     insta::assert_snapshot!(told(&lines, &["vcctl pod list"]).await);
 }
@@ -204,11 +208,12 @@ async fn jobflow() {
         "vcctl jobflow list -n none",
         "vcctl jobflow get -h",
         "vcctl jobflow get -N one",
+        "vcctl jobflow get -N one -o json",
         "vcctl jobflow get -N none",
         "vcctl jobflow get",
         "vcctl jobflow describe -h",
         "vcctl jobflow describe -N one",
-        "vcctl jobflow describe -N one -o json",
+        "vcctl jobflow describe -N one --format json",
         "vcctl jobflow describe",
         "vcctl jobflow describe -N none",
         "vcctl jobflow delete -h",
@@ -223,11 +228,19 @@ async fn jobflow() {
 
 #[tokio::test]
 async fn jobtemplate() {
-    let text = "apiVersion: flow.volcano.sh/v1alpha1\nkind: JobTemplate\nmetadata: {name: first}\nspec: {minAvailable: 1}\n";
-    let file = written("templates.yaml", text);
+    let one = |name: &str| {
+        format!(
+            "apiVersion: flow.volcano.sh/v1alpha1\nkind: JobTemplate\nmetadata: {{name: {name}}}\nspec: {{minAvailable: 1}}\n"
+        )
+    };
+    let file = written("templates.yaml", &one("first"));
+    let some = written(
+        "some-templates.yaml",
+        &[one("first"), one("none"), one("second")].join("---\n"),
+    );
     let lines = [
         "vcctl jobtemplate create -h",
-        &format!("vcctl jobtemplate create -f {file}"),
+        &format!("vcctl jobtemplate create --file {file}"),
         "vcctl jobtemplate list -h",
         "vcctl jobtemplate list",
         "vcctl jobtemplate list -o wide",
@@ -239,12 +252,17 @@ async fn jobtemplate() {
         "vcctl jobtemplate describe -N none",
         "vcctl jobtemplate delete -h",
         &format!("vcctl jobtemplate delete -f {file}"),
+        &format!("vcctl jobtemplate delete --filename {some}"),
+        &format!("vcctl jobtemplate delete -f {some} --real-exit-codes"),
         "vcctl jobtemplate delete -N second",
         "vcctl jobtemplate delete -N none",
     ];
     let made = &format!("vcctl jobtemplate create -f {file}");
     let told = told(&lines, &["vcctl jobtemplate list", made]).await;
-    std::fs::remove_file(&file).expect("it was made just now");
+    for file in [&file, &some] {
+        std::fs::remove_file(file).expect("it was made just now");
+    }
+    let told = told.replace(&some, "some-templates.yaml");
     insta::assert_snapshot!(told.replace(&file, "templates.yaml"));
 }
 
