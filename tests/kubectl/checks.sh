@@ -110,7 +110,11 @@ says "its claim is bound" "Bound" k get pvc training-results
 says "run of what ended already ends at once" "Completed" \
   katmai run --data-dir "$state" --timeout 30s examples/training-gang.yaml
 says "logs of a workload have names in front" "master-0 \| answer" katmai logs training --data-dir "$state"
-given '{apiVersion: v1, kind: Pod, metadata: {name: waits}, spec: {nodeSelector: {nosuch: label}, containers: [{name: c, image: busybox}]}}' create > /dev/null
+given "
+apiVersion: v1
+kind: Pod
+metadata: {name: waits}
+spec: {nodeSelector: {nosuch: label}, containers: [{name: c, image: busybox}]}" create > /dev/null
 eventually "nobody places a pod" "Unschedulable" k get pod waits -o jsonpath='{.status.conditions[0].reason}'
 expect "whose log is not there yet" 1 "pod/waits has no log yet: it is Pending \\(Unschedulable\\)" katmai logs waits --data-dir "$state"
 k delete pod waits --now > /dev/null 2>&1
