@@ -44,7 +44,7 @@ fn asked(words: &[&str]) -> BTreeSet<String> {
             .any(|it| word.starts_with(it))
     };
     let whole = words.join(" ");
-    match words.first().is_some_and(|first| is_summed(&first)) {
+    match words.first().is_some_and(is_summed) {
         true => BTreeSet::new(),
         false => {
             let parts = whole.split('{').skip(1);
