@@ -82,7 +82,7 @@ impl Dice {
                 weight: dice.weight(),
                 term: dice.term(),
             }),
-            spread: self.some(Dice::spread),
+            spread: (0..self.place(3)).map(|_| self.spread()).collect(),
             preferred_nodes: self.some(|dice| Preferred {
                 weight: dice.weight().abs(),
                 term: zone(dice),
