@@ -18,7 +18,8 @@ use crate::engine::Engine;
 use crate::wording::{Waits, Wordings};
 
 /// A gang of which no pod is there is not told that it lacks pods before so many intervals have passed: there
-/// is no pod that waits, and whoever makes thousands of gangs has not come to the pods of this one yet.
+/// is no pod that waits, and whoever makes thousands of gangs has not come to the pods of this one yet. Nor is
+/// one of which pods are on their way out: others follow them, or it ends on purpose.
 const BARE_RESTS: i64 = 30;
 
 /// While much else waits to be written, that a gang runs and its counts wait for so many intervals: what lets
@@ -63,11 +64,13 @@ pub(crate) fn settle_gang(
         Verdict::Waits(reason) if is_rewording => engine.wordings.rests_until(id, reason, now),
         _ => None,
     };
+    let is_bare = is_passing(&verdict) && lacks_pods_for_now(gang);
+    // What was due of it was something else, as long as there were pods.
+    let is_ripe = engine.ripe.contains(&id) && (!is_bare || written_at.is_none());
     let at_once = starts
         || (is_moved && !ends && !is_resting)
         || begins_to_wait(&engine.wordings, (id, &gang.said), &verdict)
-        || (rests_until.is_none() && engine.ripe.contains(&id));
-    let is_bare = gang.tasks.is_empty() && is_passing(&verdict);
+        || (rests_until.is_none() && is_ripe);
     let is_starting = verdict == Verdict::Scheduled
         && gang.said != Verdict::Scheduled
         && gang.count(Phase::Allocated) + gang.count(Phase::Binding) > 0;
@@ -358,7 +361,15 @@ fn phase(gang: &Gang, verdict: &Verdict) -> GangPhase {
 
 fn is_shown(gang: &Gang, status: &GangStatus) -> bool {
     let said = status.verdict == Verdict::Undecided || status.verdict == gang.said;
-    said && is_alike(gang, status) && !is_lost(gang)
+    said && is_alike(gang, status) && !is_lost(gang) && !is_outdated(gang)
+}
+
+/// Whether what was said last speaks of other numbers of tasks than there are.
+fn is_outdated(gang: &Gang) -> bool {
+    let Verdict::Waits(reason) = &gang.said else {
+        return false;
+    };
+    reason.counts_tasks() && gang.said_of != gang.counts()
 }
 
 /// Whether what was said last does not stand there: somebody has replaced the object.
@@ -397,6 +408,11 @@ fn is_rewording(gang: &Gang, status: &GangStatus) -> bool {
         && is_waiting(&status.verdict)
         && is_alike(gang, status)
         && !is_lost(gang)
+}
+
+/// Whether it is between pods: there is none yet, or some are on their way out.
+fn lacks_pods_for_now(gang: &Gang) -> bool {
+    gang.tasks.is_empty() || gang.count(Phase::Releasing) > 0
 }
 
 /// Pods that are just being made are no news.

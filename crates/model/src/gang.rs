@@ -355,6 +355,8 @@ pub struct Gang {
     pub status_write: Option<WriteId>,
     /// The verdict last said to the world.
     pub said: Verdict,
+    /// Of how many tasks it spoke.
+    pub said_of: SaidOf,
     /// When the last status write was planned.
     pub written_at: Option<Time>,
     pub(crate) inqueue: Vector,
@@ -365,7 +367,22 @@ pub struct Gang {
     pub(crate) fed: bool,
 }
 
+/// The numbers of tasks that a verdict goes with when it is said.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct SaidOf {
+    census: Census,
+    min_member: u32,
+}
+
 impl Gang {
+    /// The numbers that a verdict would go with now.
+    pub fn counts(&self) -> SaidOf {
+        SaidOf {
+            census: self.census,
+            min_member: self.spec.min_member,
+        }
+    }
+
     pub(crate) fn new(key: Key) -> Gang {
         Gang {
             spec: GangSpec {
@@ -385,6 +402,7 @@ impl Gang {
             wanted: None,
             status_write: None,
             said: Verdict::Undecided,
+            said_of: SaidOf::default(),
             written_at: None,
             inqueue: Vector::ZERO,
             inqueue_whole: Vector::ZERO,

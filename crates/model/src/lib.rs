@@ -69,7 +69,7 @@ pub use device::{
 };
 pub use dimension::{Dimension, PartLoad, Steps, Taking, takings};
 pub use gang::{
-    Census, Disruption, Gang, GangPhase, GangSpec, GangStatus, Ownership, Portion, Shown,
+    Census, Disruption, Gang, GangPhase, GangSpec, GangStatus, Ownership, Portion, SaidOf, Shown,
     SubGroups, Verdict,
 };
 pub use glance::Glance;

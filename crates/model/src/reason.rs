@@ -216,6 +216,20 @@ impl Reason {
         }
     }
 
+    /// Whether a gang that waits for this is told in which states its tasks are, as upstream tells it; the
+    /// words of the others have no other numbers than the reason's own.
+    pub fn counts_tasks(&self) -> bool {
+        !matches!(
+            self,
+            Reason::NamespaceQuota { .. }
+                | Reason::NotEnoughPodsOfTask { .. }
+                | Reason::NotEnoughTasks { .. }
+                | Reason::Overcommitted { .. }
+                | Reason::QueueFull { .. }
+                | Reason::QueueQuota { .. }
+        )
+    }
+
     /// The reason in plain words.
     pub fn sentence(&self) -> String {
         match self {

@@ -450,6 +450,7 @@ impl Tables {
         let status = row.wanted.clone().expect("a shown status is wanted");
         if status.verdict != Verdict::Undecided {
             row.said = status.verdict.clone();
+            row.said_of = row.counts();
         }
         row.status_write = Some(write);
         row.written_at = Some(now);

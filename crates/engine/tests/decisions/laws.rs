@@ -306,7 +306,8 @@ fn at_rest_a_cycle_does_no_work() {
         script(seed).iter().for_each(|line| play(&mut world, line));
         world.perform("wait 5s");
         world.perform("cycle");
-        world.perform("wait 5s");
+        // Whoever lacks pods while others of its pods end is told so after half a minute.
+        world.perform("wait 31s");
         world.perform("cycle");
         let work = world.engine.work();
         let plan = world.engine.cycle(&mut world.tables, world.now);

@@ -201,6 +201,8 @@ fn every_reason_has_upstreams_words_and_ends_in_the_plain_sentence() {
         let plain = reason.sentence();
         let expected = (word, format!("{text} In plain words: {plain}"));
         assert_eq!(said(&reason), expected);
+        let tells_states = expected.1.contains("minAvailable");
+        assert_eq!(reason.counts_tasks(), tells_states, "{reason:?}");
         assert_eq!(plain_words(&expected.1), plain);
     }
 }
