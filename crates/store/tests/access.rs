@@ -425,24 +425,50 @@ fn aggregated_roles_gather_in_the_same_write() {
     plane.bind("a", "ClusterRole:view", &["User:viewer"]);
     plane.bind("b", "ClusterRole:admin", &["User:admin"]);
     let (viewer, admin) = (user("viewer"), user("admin"));
-    let jobs = "/apis/batch.volcano.sh/v1alpha1/namespaces";
-    let (in_a, in_b) = (format!("{jobs}/a/jobs"), format!("{jobs}/b/jobs"));
+    let shots = "/apis/snapshot.storage.k8s.io/v1/namespaces";
+    let in_a = format!("{shots}/a/volumesnapshots");
+    let in_b = format!("{shots}/b/volumesnapshots");
     plane.check(&viewer, &[("GET", &in_a, 403)]);
     let feeding = json!({
         "metadata": {
-            "name": "jobs",
+            "name": "shots",
             "labels": { "rbac.authorization.k8s.io/aggregate-to-view": "true" },
         },
-        "rules": [rule(&["list"], &["batch.volcano.sh"], &["jobs"])],
+        "rules": [rule(&["list"], &["snapshot.storage.k8s.io"], &["volumesnapshots"])],
     });
     plane.make(&format!("{RBAC}/clusterroles"), &feeding);
     // `edit` gathers `view`, and `admin` gathers `edit`.
     plane.check(&viewer, &[("GET", &in_a, 200), ("GET", &in_b, 403)]);
     plane.check(&admin, &[("GET", &in_b, 200)]);
-    let target = format!("{RBAC}/clusterroles/jobs");
+    let target = format!("{RBAC}/clusterroles/shots");
     plane.ask(&User::admin(), "DELETE", &target, &Value::Null);
     plane.check(&viewer, &[("GET", &in_a, 403)]);
     plane.check(&admin, &[("GET", &in_b, 403)]);
+}
+
+#[test]
+fn who_may_edit_a_namespace_may_edit_its_vcjobs() {
+    let mut plane = Plane::new();
+    plane.bind("a", "ClusterRole:view", &["User:viewer"]);
+    plane.bind("b", "ClusterRole:edit", &["User:editor"]);
+    for path in [
+        "batch.volcano.sh/v1alpha1/namespaces/a/cronjobs",
+        "batch.volcano.sh/v1alpha1/namespaces/a/jobs",
+        "bus.volcano.sh/v1alpha1/namespaces/a/commands",
+        "flow.volcano.sh/v1alpha1/namespaces/a/jobflows",
+        "flow.volcano.sh/v1alpha1/namespaces/a/jobtemplates",
+        "scheduling.volcano.sh/v1beta1/namespaces/a/podgroups",
+    ] {
+        let in_a = format!("/apis/{path}");
+        let in_b = in_a.replace("namespaces/a", "namespaces/b");
+        plane.check(&user("viewer"), &[("GET", &in_a, 200), ("GET", &in_b, 403)]);
+        plane.check(&user("editor"), &[("GET", &in_b, 200), ("GET", &in_a, 403)]);
+        plane.check(&user("viewer"), &[("DELETE", &in_a, 403)]);
+        plane.check(&user("editor"), &[("DELETE", &in_b, 200)]);
+    }
+    // Queues are the cluster's.
+    let queues = "/apis/scheduling.volcano.sh/v1beta1/queues";
+    plane.check(&user("editor"), &[("GET", queues, 403)]);
 }
 
 #[test]

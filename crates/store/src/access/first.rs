@@ -47,6 +47,36 @@ struct FirstBinding {
     subjects: Vec<String>,
 }
 
+/// Kinds of this plane that users of a namespace have there, by group.
+const USERS_KINDS: &[(&str, &[&str])] = &[
+    ("batch.volcano.sh", &["cronjobs", "jobs"]),
+    ("bus.volcano.sh", &["commands"]),
+    ("flow.volcano.sh", &["jobflows", "jobtemplates"]),
+    ("scheduling.volcano.sh", &["podgroups"]),
+];
+
+/// Who may read, or edit, what is in a namespace may do so with what this plane's work is made of, as with
+/// Kubernetes' own Jobs. `admin` gathers what `edit` has.
+fn batch_roles() -> [FirstRole; 2] {
+    let role = |feeds: &str, verbs: &[&str]| {
+        let rules = USERS_KINDS.iter().map(
+            |(group, kinds)| json!({ "verbs": verbs, "apiGroups": [group], "resources": kinds }),
+        );
+        FirstRole {
+            name: format!("katmai:aggregate-volcano-to-{feeds}"),
+            namespace: String::new(),
+            feeds: Some(feeds.to_owned()),
+            gathers: None,
+            rules: rules.collect(),
+        }
+    };
+    let writes = ["create", "delete", "deletecollection", "patch", "update"];
+    [
+        role("view", &["get", "list", "watch"]),
+        role("edit", &writes),
+    ]
+}
+
 /// Who may read what is in a namespace may ask there why something waits.
 fn explaining() -> FirstRole {
     FirstRole {
@@ -67,6 +97,7 @@ impl Store {
         let wire = self.wire.clone();
         let first = wire.first_access();
         let mut roles: Vec<Value> = first.cluster_roles.iter().map(FirstRole::object).collect();
+        roles.extend(batch_roles().iter().map(FirstRole::object));
         if self.settings.explains {
             roles.push(explaining().object());
         }
