@@ -253,11 +253,12 @@ fn class_of<'a>(mirror: &'a Mirror, claim: &'a PersistentVolumeClaim) -> Option<
     default.map(|class| &*class.metadata.name)
 }
 
-/// Whether a pod that has not ended mounts the claim.
+/// Whether a pod that has not ended mounts the claim. One without a node does not: nobody places it while the
+/// claim is on its way out, and it waits for the next claim of this name.
 fn is_used(mirror: &Mirror, namespace: &str, claim: &str) -> bool {
     mirror
         .indexed::<Pod>(Index::PodClaim, namespace, claim)
-        .any(|pod| !pod.is_finished())
+        .any(|pod| !pod.spec.node_name.is_empty() && !pod.is_finished())
 }
 
 /// Puts class and finalizer on a claim that is seen for the first time.
