@@ -118,13 +118,16 @@ fn a_gang_that_runs_to_its_end_is_told_from_pending_to_summary() {
 #[test]
 fn a_gang_without_room_says_the_missing_room_once_and_on_the_screen() {
     let mut view = following();
-    view.see(&training("Pending", ""), second(1));
     let reason = "4 of 5 tasks fit: worker-3 needs 100m cpu, node-1 has 50m left";
     let message = format!("5/5 tasks in gang unschedulable. In plain words: {reason}");
     let reason = message.as_str();
+    let first = view.see(&training("Pending", reason), second(1));
+    insta::assert_snapshot!(said(&first), @"vcjob/training: Pending");
     assert_eq!(view.see(&group("Inqueue", "passing"), second(1)), []);
     assert_eq!(view.see(&group("Inqueue", reason), second(1)), []);
     assert_eq!(view.pass(second(1)), [], "a reason that just came may pass");
+    // The job says it after its group.
+    assert_eq!(view.see(&training("Pending", reason), second(1)), []);
     insta::assert_snapshot!(passed(&mut view, 2), @"vcjob/training waits: 4 of 5 tasks fit: worker-3 needs 100m cpu, node-1 has 50m left");
     assert_eq!(view.see(&group("Inqueue", reason), second(2)), []);
     assert_eq!(view.pass(second(3)), []);

@@ -348,7 +348,12 @@ fn standing(kind: WorkloadKind, object: &Value) -> (String, String) {
         WorkloadKind::VcJob => {
             let state = &status["state"];
             let (reason, message) = (text(state, &["reason"]), text(state, &["message"]));
-            let said = if message.is_empty() { reason } else { message };
+            let said = match message {
+                "" => reason,
+                // What its group waits for is told as such, once it has lasted.
+                of_group if mirror::plain_words(of_group) != of_group => "",
+                message => message,
+            };
             (text(state, &["phase"]).to_owned(), said.to_owned())
         }
         WorkloadKind::Pod => (
