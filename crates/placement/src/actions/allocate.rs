@@ -140,8 +140,7 @@ pub(super) fn eligible(cycle: &mut Cycle<'_, '_>) -> Vec<(QueueId, GangId)> {
         if enqueue && gang.phase() == GangPhase::Pending {
             continue;
         }
-        let wants = gang.count(Phase::Pending) + gang.count(Phase::Pipelined) > 0;
-        let is_idle = !wants && !gang.tasks.is_empty();
+        let is_idle = enqueue::is_idle(gang);
         let is_there = |queue: &QueueId| view.tables.queue(*queue).known || is_free(view, *queue);
         let Some(queue) = gang.queue.filter(is_there) else {
             // A queue that is gone is no news to tasks that have their places.
