@@ -25,6 +25,7 @@ impl Tables {
         }
         self.forget_opinions_of_node(&spec.name);
         self.move_node(id, spec.group.clone());
+        self.heed_domains(id, &spec);
         let node = self.nodes.rows().row(id.index());
         let is_new = !node.known;
         if is_new {
@@ -53,6 +54,19 @@ impl Tables {
         self.touch(id);
         self.mark_freed(id);
         id
+    }
+
+    /// The node goes to other domains, with the tasks that are there or are promised room.
+    fn heed_domains(&mut self, id: NodeId, spec: &NodeSpec) {
+        let node = self.nodes.rows().row(id.index());
+        if node.spec.labels == spec.labels {
+            return;
+        }
+        let mut tasks = node.tasks.iter().chain(&node.promised);
+        let keeps_away = |id: &TaskId| !self.shape_of(*id).spec.pod_anti_affinity.is_empty();
+        if !self.coupled.is_empty() && tasks.any(keeps_away) {
+            self.news.parted = true;
+        }
     }
 
     /// Takes a node away. Tasks that were bound to it keep its row alive until they are gone too.
