@@ -44,6 +44,22 @@ pub(crate) fn concerns(view: View<'_>, task: TaskId) -> bool {
     })
 }
 
+/// A shape, and those of pods that have their places and keep a task of it away from them. What is elsewhere
+/// tells tasks of one lot apart only by what they ask of it themselves.
+pub(crate) type Lot = (ShapeId, Vec<ShapeId>);
+
+/// The task's lot.
+pub(crate) fn lot(tables: &Tables, task: TaskId) -> Lot {
+    let row = tables.task(task);
+    let speaks = |term: &PodTerm| term.selects(&row.key.namespace, &row.labels);
+    let avoids = |shape: &&ShapeId| {
+        let terms = &tables.shape(**shape).spec.pod_anti_affinity;
+        terms.iter().any(speaks)
+    };
+    let placed = tables.coupled_shapes().keys();
+    (row.shape, placed.filter(avoids).copied().collect())
+}
+
 /// Whether pods that have their places keep tasks of the gang away from them that wait for room for one of
 /// these shapes. Of shapes that are coupled themselves nothing is asked: whatever becomes of others may help
 /// these.
