@@ -6,6 +6,7 @@ use std::sync::Arc;
 use super::volumes::Comes;
 use super::{GangId, Key, NodeId, Priority, QueueId, Shape, ShapeId, Tables, TaskId};
 use crate::gang::{Gang, GangSpec};
+use crate::labels::Labels;
 use crate::node::{Images, Node, NodeSpec};
 use crate::queue::{Queue, QueueSpec};
 use crate::resource::Vector;
@@ -25,7 +26,7 @@ impl Tables {
         }
         self.forget_opinions_of_node(&spec.name);
         self.move_node(id, spec.group.clone());
-        self.heed_domains(id, &spec);
+        self.heed_domains(id, &spec.labels);
         let node = self.nodes.rows().row(id.index());
         let is_new = !node.known;
         if is_new {
@@ -57,9 +58,9 @@ impl Tables {
     }
 
     /// The node goes to other domains, with the tasks that are there or are promised room.
-    fn heed_domains(&mut self, id: NodeId, spec: &NodeSpec) {
+    pub(super) fn heed_domains(&mut self, id: NodeId, labels: &Labels) {
         let node = self.nodes.rows().row(id.index());
-        if node.spec.labels == spec.labels {
+        if node.spec.labels == *labels {
             return;
         }
         let mut tasks = node.tasks.iter().chain(&node.promised);
@@ -505,6 +506,7 @@ impl Tables {
         }
         let mut node = Node::new(name.clone());
         node.spec_tick = self.tick;
+        node.spec.labels = self.left_labels(name);
         let id = NodeId::from(self.nodes.insert(node));
         self.node_names.insert(name.clone(), id);
         self.touch(id);
