@@ -13,6 +13,7 @@ use crate::resource::Vector;
 use crate::shape::ShapeSpec;
 use crate::task::{Extras, Gate, Phase, Task, TaskSpec};
 use crate::terms::TermIndex;
+use crate::topology::Closeness;
 
 impl Tables {
     /// Adds a node, or changes the one of that name.
@@ -57,17 +58,27 @@ impl Tables {
         id
     }
 
-    /// The node goes to other domains, with the tasks that are there or are promised room.
+    /// The node goes to other domains, with the tasks that are there or are promised room: others may be where
+    /// these went from, and the rest of their gangs where they are now.
     pub(super) fn heed_domains(&mut self, id: NodeId, labels: &Labels) {
         let node = self.nodes.rows().row(id.index());
         if node.spec.labels == *labels {
             return;
         }
-        let mut tasks = node.tasks.iter().chain(&node.promised);
-        let keeps_away = |id: &TaskId| !self.shape_of(*id).spec.pod_anti_affinity.is_empty();
-        if !self.coupled.is_empty() && tasks.any(keeps_away) {
-            self.news.parted = true;
+        let (mut parted, mut drawn) = (false, Vec::new());
+        for task in node.tasks.iter().chain(&node.promised) {
+            parted |= !self.shape_of(*task).spec.pod_anti_affinity.is_empty();
+            let gang = self.task(*task).gang;
+            let spec = gang.map(|gang| &self.gang(gang).spec);
+            if let Some(Closeness::Label(key)) = spec.and_then(|spec| spec.closeness.as_ref())
+                && node.spec.labels.get(key) != labels.get(key)
+            {
+                drawn.extend(gang);
+            }
         }
+        self.news.parted |= parted;
+        drawn.retain(|gang| self.gang(*gang).census.waiting() > 0);
+        drawn.into_iter().for_each(|gang| self.news.press(gang));
     }
 
     /// Takes a node away. Tasks that were bound to it keep its row alive until they are gone too.
