@@ -10,8 +10,8 @@ use crate::cycle::{Cycle, Lacks, Placed};
 use crate::plugin::Room;
 use crate::together::{self, Home};
 
-/// Lots of which one task found no room, so that the others need not be tried. A task whose claim is at home on a node says nothing about others, nor they about it: it goes
-/// there or nowhere.
+/// Lots of which one task found no room, so that the others need not be tried. A task whose claim is at
+/// home on a node says nothing about others, nor they about it: it goes there or nowhere.
 #[derive(Default)]
 pub(super) struct Hopeless(BTreeSet<Lot>);
 
