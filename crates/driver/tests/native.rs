@@ -274,6 +274,45 @@ fn a_group_that_is_disrupted_whole_goes_as_a_whole_or_not_at_all() {
     }
 }
 
+/// What is said of the group itself.
+fn told(world: &World) -> Vec<String> {
+    let events = world.events().into_iter();
+    events.filter(|it| it.starts_with("PodGroup")).collect()
+}
+
+#[test]
+fn of_a_group_whose_pods_are_all_of_others_nothing_is_said() {
+    let mut world = plane(true);
+    for at in 0..3 {
+        pod(&mut world, &format!("o-{at}"), "kai-scheduler");
+    }
+    group(&mut world, &gang(3));
+    world.pass_ms(60_000);
+    assert_eq!((&*condition(&world), told(&world)), ("  ", Vec::new()));
+
+    // One of ours makes it ours as well, as long as it is there.
+    pod(&mut world, "p-0", "volcano");
+    world.pass_ms(60_000);
+    let lacks = "PodGroupInitiallyScheduled False Unschedulable";
+    assert_eq!((&*condition(&world), told(&world).len()), (lacks, 1));
+    world.delete_object(Kind::Pod, "p-0");
+    world.delete_object(Kind::Pod, "o-0");
+    pod(&mut world, "o-3", "kai-scheduler");
+    world.pass_ms(60_000);
+    assert_eq!(told(&world).len(), 1, "{:?}", told(&world));
+}
+
+#[test]
+fn of_a_group_without_pods_nothing_is_said() {
+    let mut world = plane(true);
+    group(&mut world, &gang(3));
+    world.pass_ms(60_000);
+    assert_eq!((&*condition(&world), told(&world)), ("  ", Vec::new()));
+    pod(&mut world, "p-0", "volcano");
+    world.pass_ms(60_000);
+    assert_eq!(told(&world).len(), 1);
+}
+
 #[test]
 fn where_there_are_no_such_groups_the_name_says_nothing() {
     let mut world = plane(false);

@@ -16,6 +16,7 @@ pub(crate) struct Backlog {
     deserts: BTreeSet<GangId>,
     victims: BTreeSet<GangId>,
     beside: BTreeSet<GangId>,
+    kept_away: BTreeSet<GangId>,
 }
 
 impl Backlog {
@@ -50,6 +51,11 @@ impl Backlog {
         self.beside.insert(gang);
     }
 
+    /// Waits also for others to go that keep it away from them, wherever they are.
+    pub(crate) fn wait_for_parting(&mut self, gang: GangId) {
+        self.kept_away.insert(gang);
+    }
+
     /// Those that are looked at whenever anybody is: of each queue one at most.
     pub(crate) fn beside_others(&self) -> impl Iterator<Item = GangId> {
         self.beside.iter().copied()
@@ -61,6 +67,7 @@ impl Backlog {
         self.deserts.remove(&gang);
         self.victims.remove(&gang);
         self.beside.remove(&gang);
+        self.kept_away.remove(&gang);
         for shape in self.shapes.remove(&gang).unwrap_or_default() {
             if let Some(gangs) = self.by_shape.get_mut(&shape) {
                 gangs.remove(&gang);
@@ -88,6 +95,9 @@ impl Backlog {
         }
         if news.holders || news.shares {
             woken.extend(self.victims.iter().copied());
+        }
+        if news.parted {
+            woken.extend(self.kept_away.iter().copied());
         }
         let some_left = !news.freed.is_empty();
         if some_left {

@@ -8,6 +8,7 @@ use model::{
 };
 use placement::{
     Cycle, Difference, Extender, Indexes, Ledger, Milestone, Outcome, Problem, Rules, Work,
+    is_kept_away,
 };
 
 use crate::backlog::Backlog;
@@ -278,7 +279,7 @@ impl Engine {
         for (gang, outcome) in outcomes {
             let reason = outcome.reason().filter(|_| may_ask);
             waiting.extend(reason.map(|reason| (gang, reason.clone())));
-            self.remember(gang, &outcome);
+            self.remember(trial.tables(), gang, &outcome);
             if let Some(at) = self.rules.wakes_at(trial.tables(), gang, now) {
                 let due = self.due.entry(gang).or_insert(at);
                 *due = at.min(*due);
@@ -387,7 +388,7 @@ impl Engine {
         gangs
     }
 
-    fn remember(&mut self, gang: GangId, outcome: &Outcome) {
+    fn remember(&mut self, tables: &Tables, gang: GangId, outcome: &Outcome) {
         let may_help = matches!(
             outcome,
             Outcome::Extras(..) | Outcome::WaitsForRoom(..) | Outcome::WaitsForShares(_)
@@ -400,6 +401,9 @@ impl Engine {
             Outcome::Extras(_, lacks) | Outcome::WaitsForRoom(_, lacks) => {
                 if !lacks.shapes.is_empty() {
                     self.backlog.wait_for_room(gang, &lacks.shapes);
+                    if is_kept_away(tables, gang, &lacks.shapes) {
+                        self.backlog.wait_for_parting(gang);
+                    }
                 }
                 if lacks.shares || lacks.shapes.is_empty() {
                     self.backlog.wait_for_deserts(gang);

@@ -163,7 +163,7 @@ fn status(tables: &Tables, gang: &Gang, verdict: &Verdict) -> GangStatus {
         };
     }
     GangStatus {
-        phase: phase(gang, verdict),
+        phase: phase(tables, gang, verdict),
         running: gang.count(Phase::Running),
         succeeded: gang.count(Phase::Succeeded),
         failed: gang.count(Phase::Failed),
@@ -324,7 +324,7 @@ fn verdict(tables: &Tables, id: GangId, outcome: Option<&Outcome>) -> Verdict {
 
 /// The phase rule of upstream's session close, except that an empty gang is never completed by being
 /// empty, and a completed one whose pods were cleaned up stays completed.
-fn phase(gang: &Gang, verdict: &Verdict) -> GangPhase {
+fn phase(tables: &Tables, gang: &Gang, verdict: &Verdict) -> GangPhase {
     let was = gang.phase();
     if gang.tasks.is_empty() && was == GangPhase::Completed {
         return was;
@@ -352,7 +352,9 @@ fn phase(gang: &Gang, verdict: &Verdict) -> GangPhase {
             GangPhase::Running
         };
     }
-    if was == GangPhase::Inqueue {
+    // Upstream does not look at gangs without a queue: nothing says that what runs has to be let in again.
+    let is_homeless = || gang.queue.is_none_or(|queue| !tables.queue(queue).known);
+    if was == GangPhase::Inqueue || *verdict == Verdict::Undecided && is_homeless() {
         was
     } else {
         GangPhase::Pending
@@ -360,8 +362,9 @@ fn phase(gang: &Gang, verdict: &Verdict) -> GangPhase {
 }
 
 fn is_shown(gang: &Gang, status: &GangStatus) -> bool {
-    let said = status.verdict == Verdict::Undecided || status.verdict == gang.said;
-    said && is_alike(gang, status) && !is_lost(gang) && !is_outdated(gang)
+    // Where nothing is decided there is nothing to say in other words or anew.
+    let is_said = || status.verdict == gang.said && !is_lost(gang) && !is_outdated(gang);
+    is_alike(gang, status) && (status.verdict == Verdict::Undecided || is_said())
 }
 
 /// Whether what was said last speaks of other numbers of tasks than there are.

@@ -248,6 +248,7 @@ impl Rows {
                     self.put_pod(mirror, pod, tables);
                     self.feed_claimant(mirror, change, tables);
                     self.feed_ownership(mirror, change, tables);
+                    self.feed_native_ownership(mirror, change, tables);
                 }
             }
             Some(
@@ -289,6 +290,7 @@ impl Rows {
                     tables.remove_gang(&pod::lone_gang(&change.key.namespace, &name));
                     self.feed_claimant(mirror, change, tables);
                     self.feed_ownership(mirror, change, tables);
+                    self.feed_native_ownership(mirror, change, tables);
                 }
                 Kind::DeviceClass
                 | Kind::DeviceTaintRule

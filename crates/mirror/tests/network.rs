@@ -1,13 +1,18 @@
 //! Hyper-nodes, and how close together a gang's pods must be, as rows.
 
 use api::kind::Kind;
-use mirror::{Mirror, Rows};
+use mirror::{Mirror, Reach, Rows};
 use model::{Closeness, Highest, Key, Tables};
 use serde_json::{Value, json};
 
 /// The settled tables after the objects have come.
 fn tables(objects: Vec<(Kind, Value)>) -> Tables {
-    let mut rows = Rows::new(vec!["volcano".into()]);
+    tables_within(Reach::default(), objects)
+}
+
+/// The same for a scheduler that has only some of the nodes.
+fn tables_within(reach: Reach, objects: Vec<(Kind, Value)>) -> Tables {
+    let mut rows = Rows::new(vec!["volcano".into()]).within(reach);
     let (mut mirror, mut tables) = (Mirror::new(), Tables::new());
     for (kind, object) in objects {
         let change = mirror.apply(kind, &object.to_string());
@@ -164,4 +169,37 @@ fn a_group_may_be_made_of_groups() {
     assert_eq!(closeness, Some(Closeness::HyperNode(Highest::Tier(1))));
     assert_eq!((groups[1].size, groups[1].min), (1, 0));
     assert!(groups[1].selector.is_empty() && groups[1].closeness.is_none());
+}
+
+#[test]
+fn who_is_on_a_node_of_others_is_in_the_hyper_nodes_that_its_labels_say() {
+    let reach = Reach {
+        selector: vec![("owner".into(), "us".into())],
+        ..Reach::default()
+    };
+    let rack = json!([
+        { "type": "Node", "selector": { "labelMatch": { "matchLabels": { "rack": "r1" } } } },
+    ]);
+    let pod = json!({
+        "metadata": { "name": "p", "namespace": "ns", "uid": "p", "resourceVersion": "1" },
+        "spec": { "nodeName": "n-1", "containers": [{ "name": "c" }] },
+        "status": { "phase": "Running" },
+    });
+    let objects = [
+        hyper_node("r1", 1, rack),
+        node("n-1", "r1"),
+        (Kind::Pod, pod),
+    ];
+    for order in [[0, 1, 2], [0, 2, 1], [1, 2, 0], [2, 1, 0]] {
+        let ordered = order.map(|at| objects[at].clone()).to_vec();
+        let tables = tables_within(reach.clone(), ordered);
+        let id = tables.node_named("n-1").expect("a pod is on it");
+        let found = tables.topology().domains();
+        let mut found = found.filter(|(_, domain)| domain.left.contains(&id));
+        assert!(!tables.node(id).known, "it is another's");
+        assert!(
+            found.any(|(_, domain)| *domain.name == *"r1"),
+            "in the order {order:?}"
+        );
+    }
 }

@@ -82,6 +82,9 @@ pub struct News {
     pub requests: bool,
     /// Whether a task came to hold room that others may want to have.
     pub holders: bool,
+    /// Whether a task has gone from its domain that keeps others out of it by its anti-affinity: they may
+    /// fit on nodes where nothing else has changed.
+    pub parted: bool,
     /// Queues whose use changed.
     pub queues: BTreeSet<QueueId>,
     /// Whether a task may find a node because of something in `gangs`. What only has to be told

@@ -18,6 +18,7 @@ use std::collections::BTreeSet;
 use model::{GangId, Mark, NodeId, Phase, QueueId, Share, Tables, TaskId};
 
 use crate::actions::allocate::{Asking, waiting_tasks};
+use crate::coupling;
 use crate::cycle::Cycle;
 use crate::plugin::{Claimant, Room};
 use crate::settings::Difference;
@@ -164,7 +165,8 @@ impl Clearing<'_> {
                     return shapes.len() > 1;
                 }
                 let is_alike = speaks_for_others(cycle, task);
-                if is_alike && hopeless.contains(&shape)
+                let lot = coupling::lot(cycle.trial.tables(), task);
+                if is_alike && hopeless.contains(&lot)
                     || refused.is_some_and(|it| alike(cycle, it, task))
                 {
                     continue;
@@ -178,7 +180,7 @@ impl Clearing<'_> {
                 }
                 match self.take(cycle, grounds, task) {
                     true => refused = None,
-                    false if is_alike => drop(hopeless.insert(shape)),
+                    false if is_alike => drop(hopeless.insert(lot)),
                     false => {}
                 }
             }
@@ -311,8 +313,8 @@ impl Clearing<'_> {
     }
 
     fn likeness(&self, cycle: &Cycle<'_, '_>, task: TaskId) -> Likeness {
-        let shape = cycle.trial.tables().task(task).shape;
-        (self.against, self.likeness.clone(), shape)
+        let lot = coupling::lot(cycle.trial.tables(), task);
+        (self.against, self.likeness.clone(), lot)
     }
 
     /// Whether somebody who may take the same found no node just now.

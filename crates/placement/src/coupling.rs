@@ -18,7 +18,7 @@ mod tests;
 use std::collections::BTreeSet;
 use std::sync::Arc;
 
-use model::{NodeId, PodTerm, Refusal, ShapeSpec, Spread, TaskId};
+use model::{GangId, NodeId, PodTerm, Refusal, ShapeId, ShapeSpec, Spread, Tables, Task, TaskId};
 
 use crate::arguments::Switched;
 use crate::feasibility::{Index, Wish};
@@ -41,6 +41,43 @@ pub(crate) fn concerns(view: View<'_>, task: TaskId) -> bool {
     shapes.any(|shape| {
         let spec = &view.tables.shape(*shape).spec;
         spec.pod_anti_affinity.iter().any(speaks) || attractions(spec).any(|(term, _)| speaks(term))
+    })
+}
+
+/// A shape, and those of pods that have their places and keep a task of it away from them. What is elsewhere
+/// tells tasks of one lot apart only by what they ask of it themselves.
+pub(crate) type Lot = (ShapeId, Vec<ShapeId>);
+
+/// The task's lot.
+pub(crate) fn lot(tables: &Tables, task: TaskId) -> Lot {
+    let row = tables.task(task);
+    let speaks = |term: &PodTerm| term.selects(&row.key.namespace, &row.labels);
+    let avoids = |shape: &&ShapeId| {
+        let terms = &tables.shape(**shape).spec.pod_anti_affinity;
+        terms.iter().any(speaks)
+    };
+    let placed = tables.coupled_shapes().keys();
+    (row.shape, placed.filter(avoids).copied().collect())
+}
+
+/// Whether pods that have their places keep tasks of the gang away from them that wait for room for one of
+/// these shapes. Of shapes that are coupled themselves nothing is asked: whatever becomes of others may help
+/// these.
+pub fn is_kept_away(tables: &Tables, gang: GangId, shapes: &BTreeSet<ShapeId>) -> bool {
+    let placed = tables.coupled_shapes().keys();
+    let terms: Vec<&PodTerm> = placed
+        .flat_map(|shape| &tables.shape(*shape).spec.pod_anti_affinity)
+        .collect();
+    if terms.is_empty() {
+        return false;
+    }
+    let is_meant =
+        |row: &Task| shapes.contains(&row.shape) && !tables.shape(row.shape).spec.is_coupled();
+    let tasks = tables.gang(gang).tasks.iter().map(|id| tables.task(*id));
+    let mut waiting = tasks.filter(|row| row.phase.is_waiting() && is_meant(row));
+    waiting.any(|row| {
+        let speaks = |term: &&PodTerm| term.selects(&row.key.namespace, &row.labels);
+        terms.iter().any(speaks)
     })
 }
 

@@ -47,6 +47,7 @@ mod widths;
 
 pub use actions::ACTIONS;
 pub use arguments::{Argument, Arguments, Asked, Complaint, Decimal, Switched, WEIGHT_MAX};
+pub use coupling::is_kept_away;
 pub use cycle::{Cycle, Lacks, Milestone, Outcome, Placed, Tried, Work};
 pub use domains::DomainSums;
 pub use feasibility::{Indexes, may_fit};

@@ -33,6 +33,8 @@ pub struct World {
     wanted: BTreeMap<Key, Vec<TaskWords>>,
     pods: BTreeMap<Key, TaskSpec>,
     nodes: BTreeMap<String, NodeSpec>,
+    /// Which of them are other schedulers'.
+    left: BTreeSet<String>,
     uids: u32,
     refused: BTreeSet<String>,
     /// What was asked of somebody outside, by what it is about.
@@ -63,6 +65,7 @@ impl World {
             wanted: BTreeMap::new(),
             pods: BTreeMap::new(),
             nodes: BTreeMap::new(),
+            left: BTreeSet::new(),
             uids: 0,
             refused: BTreeSet::new(),
             asked: BTreeMap::new(),
@@ -138,9 +141,7 @@ impl World {
             "storage-gone" => self.tables.remove_storage(rest),
             "hypernode" => self.hyper_node(rest),
             "hypernode-gone" => self.tables.remove_hyper_node(rest),
-            "others" => rest
-                .split_whitespace()
-                .for_each(|name| self.tables.leave_node(&name.into())),
+            "others" => self.leave(rest),
             "shard" => self.tables.set_shard(Shard {
                 name: rest.split(' ').next().unwrap_or_default().into(),
                 exists: !rest.ends_with(" missing"),
@@ -725,8 +726,10 @@ impl World {
         }
         for node in self.nodes.values() {
             let node = node.clone();
-            rows.push(Box::new(move |tables| {
-                tables.put_node(node.clone());
+            let is_left = self.left.contains(&*node.name);
+            rows.push(Box::new(move |tables| match is_left {
+                true => tables.leave_node(&node.name, node.labels.clone()),
+                false => drop(tables.put_node(node.clone())),
             }));
         }
         for gang in self.gangs.values() {

@@ -26,3 +26,4 @@ mod parse;
 mod ruled;
 mod scenarios;
 mod volumes;
+mod woken;

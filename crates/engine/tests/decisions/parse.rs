@@ -3,7 +3,7 @@
 //! One command a line; `#` starts a comment. Amounts are written as in Kubernetes.
 //! ```text
 //! node n1 n2 cpu=2 mem=4Gi pods=110 label=zone:a taint=k:v:NoSchedule limit=csi:1 cordoned
-//! node n1 foreign | others n7 n8 | shard s missing      nodes of other schedulers, in part or whole
+//! node n1 foreign | others n7 n8 label=zone:b | shard s missing      nodes of other schedulers, in part or whole
 //! actions enqueue allocate preempt | tiers priority gang / drf proportion | off gang enablePreemptable
 //! on drf enableHierarchy | queue q way=sci:50/dev:2       where it is in the tree of shares
 //! node n1 group=g1 | queue q groups=g1 likes=g2,g3 never=g4 avoids=g5 at-most=g1:cpu:4

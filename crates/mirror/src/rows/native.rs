@@ -3,10 +3,11 @@
 use api::core::Pod;
 use api::native::PodGroup;
 use api::volcano::{DEFAULT_QUEUE, QUEUE_OF_POD};
-use model::{Closeness, GangPhase, GangSpec, GangStatus, Key, Tables};
+use model::{Closeness, GangPhase, GangSpec, GangStatus, Key, Ownership, Tables};
 
+use super::ownership::is_settled;
 use super::{Rows, count, created, pod};
-use crate::held::Mirror;
+use crate::held::{Change, Mirror};
 use crate::index::Index;
 
 /// What stands before the name of a native group in its gang's: one of Volcano's may have the same name.
@@ -27,7 +28,10 @@ impl Rows {
     /// they are looked at again.
     pub(super) fn put_native(&mut self, mirror: &Mirror, group: &PodGroup, tables: &mut Tables) {
         match self.reach.owns(&group.metadata) {
-            true => drop(tables.put_gang(gang_spec(group))),
+            true => {
+                let ownership = self.ownership_of_native(mirror, group);
+                put(group, ownership, tables);
+            }
             false => tables.remove_gang(&native_gang(
                 &group.metadata.namespace,
                 &group.metadata.name,
@@ -53,11 +57,87 @@ impl Rows {
         self.put_members(mirror, namespace, name, tables);
     }
 
+    /// Whose a group is: that of whoever places pods of it. Kubernetes says nothing of one without any.
+    fn ownership_of_native(&self, mirror: &Mirror, group: &PodGroup) -> Ownership {
+        let meta = &group.metadata;
+        let pods = mirror.indexed::<Pod>(Index::PodNativeGroup, &meta.namespace, &meta.name);
+        let mut pods = pods.peekable();
+        if pods.peek().is_none() {
+            return Ownership::Unclaimed;
+        }
+        match pods.any(|pod| self.is_of_native(pod)) {
+            true => Ownership::Ours,
+            false => Ownership::Others,
+        }
+    }
+
+    /// Whether a pod is placed here as one of its group of Kubernetes' own.
+    fn is_of_native(&self, pod: &Pod) -> bool {
+        let gang = self.gang_of(pod);
+        gang.is_some_and(|gang| gang.name.starts_with(NATIVE))
+    }
+
+    /// A pod has come, changed or gone: its group may be another's now.
+    pub(super) fn feed_native_ownership(
+        &self,
+        mirror: &Mirror,
+        change: &Change,
+        tables: &mut Tables,
+    ) {
+        if !self.has_native {
+            return;
+        }
+        let (before, after) = (change.before::<Pod>(), change.after::<Pod>());
+        let left = before.and_then(|pod| pod.native_group());
+        let joined = after.and_then(|pod| Some((pod.native_group()?, self.is_of_native(pod))));
+        if let Some(name) = left.filter(|name| joined.is_none_or(|(group, _)| group != *name)) {
+            self.look_at_native(mirror, (&change.key.namespace, name), None, tables);
+        }
+        if let Some((name, is_ours)) = joined {
+            let group = (&*change.key.namespace, name);
+            self.look_at_native(mirror, group, Some(is_ours), tables);
+        }
+    }
+
+    /// Finds out whose a group is; `joined` says whether one of ours or of others has joined it.
+    fn look_at_native(
+        &self,
+        mirror: &Mirror,
+        (namespace, name): (&str, &str),
+        joined: Option<bool>,
+        tables: &mut Tables,
+    ) {
+        let group = mirror.get::<PodGroup>(namespace, name);
+        let Some(group) = group.filter(|group| self.reach.owns(&group.metadata)) else {
+            return;
+        };
+        let row = tables.gang_keyed(&native_gang(namespace, name));
+        let shown = row.and_then(|id| tables.find_gang(id));
+        let shown = shown
+            .filter(|gang| gang.known)
+            .map(|gang| gang.spec.ownership);
+        let mut pods = mirror.keys(Index::PodNativeGroup, namespace, name);
+        if is_settled(shown, joined, || pods.next().is_some()) {
+            return;
+        }
+        let ownership = self.ownership_of_native(mirror, group);
+        if shown != Some(ownership) {
+            put(group, ownership, tables);
+        }
+    }
+
     fn put_members(&mut self, mirror: &Mirror, namespace: &str, name: &str, tables: &mut Tables) {
         for pod in mirror.indexed::<Pod>(Index::PodNativeGroup, namespace, name) {
             self.put_pod(mirror, pod, tables);
         }
     }
+}
+
+fn put(group: &PodGroup, ownership: Ownership, tables: &mut Tables) {
+    tables.put_gang(GangSpec {
+        ownership,
+        ..gang_spec(group)
+    });
 }
 
 fn gang_spec(group: &PodGroup) -> GangSpec {

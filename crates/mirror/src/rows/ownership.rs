@@ -82,18 +82,27 @@ impl Rows {
                 .next()
                 .is_some()
         };
-        let is_settled = match (shown, joined) {
-            (Some(Ownership::Ours), Some(is_ours)) => is_ours,
-            (Some(Ownership::Others), Some(is_ours)) => !is_ours,
-            (Some(Ownership::Others), None) => has_pods(),
-            _ => false,
-        };
-        if is_settled {
+        if is_settled(shown, joined, has_pods) {
             return;
         }
         let ownership = self.ownership(mirror, group);
         if shown != Some(ownership) {
             self.put_group(group, ownership, tables);
         }
+    }
+}
+
+/// Whether a group stays whose it is shown to be, whoever else is in it: one of ours or of others has joined it,
+/// or one has left.
+pub(super) fn is_settled(
+    shown: Option<Ownership>,
+    joined: Option<bool>,
+    has_pods: impl FnOnce() -> bool,
+) -> bool {
+    match (shown, joined) {
+        (Some(Ownership::Ours), Some(is_ours)) => is_ours,
+        (Some(Ownership::Others), Some(is_ours)) => !is_ours,
+        (Some(Ownership::Others), None) => has_pods(),
+        _ => false,
     }
 }

@@ -148,7 +148,7 @@ impl Rows {
 
     /// The gang whose task a pod is, if it is ours to place; one of others that is on a node counts in
     /// what its gang holds.
-    fn gang_of(&self, pod: &Pod) -> Option<Key> {
+    pub(super) fn gang_of(&self, pod: &Pod) -> Option<Key> {
         let meta = &pod.metadata;
         let is_in_reach = self.reach.owns(meta);
         let is_ours = self.is_ours(pod);

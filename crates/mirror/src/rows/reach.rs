@@ -124,7 +124,8 @@ impl Rows {
     ) {
         let side = self.reach.side(node, tables);
         if side == Side::Others {
-            tables.leave_node(&(&*node.metadata.name).into());
+            let labels = self.words.node_labels(&node.metadata.labels);
+            tables.leave_node(&(&*node.metadata.name).into(), labels);
             return;
         }
         let mut spec = node_spec(node, &mut self.words, tables);

@@ -6,12 +6,14 @@ use std::sync::Arc;
 use super::volumes::Comes;
 use super::{GangId, Key, NodeId, Priority, QueueId, Shape, ShapeId, Tables, TaskId};
 use crate::gang::{Gang, GangSpec};
+use crate::labels::Labels;
 use crate::node::{Images, Node, NodeSpec};
 use crate::queue::{Queue, QueueSpec};
 use crate::resource::Vector;
 use crate::shape::ShapeSpec;
 use crate::task::{Extras, Gate, Phase, Task, TaskSpec};
 use crate::terms::TermIndex;
+use crate::topology::Closeness;
 
 impl Tables {
     /// Adds a node, or changes the one of that name.
@@ -25,6 +27,7 @@ impl Tables {
         }
         self.forget_opinions_of_node(&spec.name);
         self.move_node(id, spec.group.clone());
+        self.heed_domains(id, &spec.labels);
         let node = self.nodes.rows().row(id.index());
         let is_new = !node.known;
         if is_new {
@@ -53,6 +56,29 @@ impl Tables {
         self.touch(id);
         self.mark_freed(id);
         id
+    }
+
+    /// The node goes to other domains, with the tasks that are there or are promised room: others may be where
+    /// these went from, and the rest of their gangs where they are now.
+    pub(super) fn heed_domains(&mut self, id: NodeId, labels: &Labels) {
+        let node = self.nodes.rows().row(id.index());
+        if node.spec.labels == *labels {
+            return;
+        }
+        let (mut parted, mut drawn) = (false, Vec::new());
+        for task in node.tasks.iter().chain(&node.promised) {
+            parted |= !self.shape_of(*task).spec.pod_anti_affinity.is_empty();
+            let gang = self.task(*task).gang;
+            let spec = gang.map(|gang| &self.gang(gang).spec);
+            if let Some(Closeness::Label(key)) = spec.and_then(|spec| spec.closeness.as_ref())
+                && node.spec.labels.get(key) != labels.get(key)
+            {
+                drawn.extend(gang);
+            }
+        }
+        self.news.parted |= parted;
+        drawn.retain(|gang| self.gang(*gang).census.waiting() > 0);
+        drawn.into_iter().for_each(|gang| self.news.press(gang));
     }
 
     /// Takes a node away. Tasks that were bound to it keep its row alive until they are gone too.
@@ -491,6 +517,7 @@ impl Tables {
         }
         let mut node = Node::new(name.clone());
         node.spec_tick = self.tick;
+        node.spec.labels = self.left_labels(name);
         let id = NodeId::from(self.nodes.insert(node));
         self.node_names.insert(name.clone(), id);
         self.touch(id);

@@ -1,10 +1,11 @@
 //! Which of the cluster's nodes are for these tables: others belong to other schedulers.
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
 use super::Tables;
 use crate::ids::{GangId, NodeId};
+use crate::labels::Labels;
 
 /// The nodes that were given to this scheduler.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -21,7 +22,8 @@ pub struct Shard {
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Reach {
     shard: Option<Shard>,
-    left: BTreeSet<Arc<str>>,
+    /// The labels of nodes that are other schedulers'.
+    left: BTreeMap<Arc<str>, Labels>,
 }
 
 impl Tables {
@@ -52,29 +54,46 @@ impl Tables {
         u32::try_from(self.reach.left.len()).unwrap_or(u32::MAX)
     }
 
-    /// A node is another scheduler's: it is none here.
-    pub fn leave_node(&mut self, name: &Arc<str>) {
-        if self.reach.left.contains(name) {
+    /// A node with these labels is another scheduler's: it is none here. Whoever is on it is where its labels
+    /// say, for those who have to be near them or away from them.
+    pub fn leave_node(&mut self, name: &Arc<str>, labels: Labels) {
+        if self.reach.left.get(name) == Some(&labels) {
             return;
         }
         self.remove_node(name);
-        self.reach.left.insert(name.clone());
-        if let Some(id) = self.node_named(name) {
-            self.heed_left(id);
-        }
+        self.reach.left.insert(name.clone(), labels.clone());
+        let Some(id) = self.node_named(name) else {
+            return;
+        };
+        self.heed_domains(id, &labels);
+        let tick = self.tick;
+        self.nodes.change(id.index(), |node| {
+            if node.spec.labels != labels {
+                node.spec.labels = labels;
+                node.spec_tick = tick;
+            }
+        });
+        self.touch(id);
+        self.mark_shares();
+        self.heed_left(id);
+    }
+
+    /// The labels of a node that is another scheduler's; none of one that is not.
+    pub(super) fn left_labels(&self, name: &str) -> Labels {
+        self.reach.left.get(name).cloned().unwrap_or_default()
     }
 
     /// A row of a node has come that may be another scheduler's, or has become one.
     pub(super) fn heed_left(&mut self, id: NodeId) {
         let spec = &self.nodes.rows().row(id.index()).spec;
-        if self.reach.left.contains(&spec.name) {
+        if self.reach.left.contains_key(&spec.name) {
             self.hyper_nodes.leave(id, spec);
         }
     }
 
     /// A node is ours, or there is none of that name.
     pub(super) fn is_left_no_more(&mut self, name: &str) {
-        if !self.reach.left.remove(name) {
+        if self.reach.left.remove(name).is_none() {
             return;
         }
         if let Some(id) = self.node_named(name) {

@@ -321,9 +321,15 @@ impl Tables {
 
     /// Keeps the lists of tasks on nodes whose shapes speak of other pods.
     fn couple(&mut self, id: TaskId, sign: Sign) {
-        let shape = self.tasks.row(id.index()).shape;
-        if !self.shapes.row(shape.index()).spec.is_coupled() {
+        let task = self.tasks.row(id.index());
+        let (shape, phase) = (task.shape, task.phase);
+        let spec = &self.shapes.row(shape.index()).spec;
+        if !spec.is_coupled() {
             return;
+        }
+        let goes = sign == Sign::Take || phase == Phase::Releasing;
+        if goes && !self.in_trial && !spec.pod_anti_affinity.is_empty() {
+            self.news.parted = true;
         }
         let tasks = self.coupled.entry(shape).or_default();
         match sign {

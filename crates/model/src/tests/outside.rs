@@ -5,10 +5,10 @@ use std::sync::Arc;
 
 use super::dice::Dice;
 use crate::{
-    Change, GangPhase, GangSpec, Gate, Giving, Grant, Hands, HyperNodeSpec, Key, Kind, MISFITS_MAX,
-    Measured, Member, NodeId, NodeSpec, Opinion, Pattern, Phase, Plan, Priority, Query, Question,
-    QueueSpec, QueueState, Reason, Selector, ShapeSpec, Shard, Tables, TaskId, TaskSpec, Time,
-    Trial, Vector,
+    Change, GangPhase, GangSpec, Gate, Giving, Grant, Hands, HyperNodeSpec, Key, Kind, Labels,
+    MISFITS_MAX, Measured, Member, NodeId, NodeSpec, Opinion, Pattern, Phase, Plan, Priority,
+    Query, Question, QueueSpec, QueueState, Reason, Selector, ShapeSpec, Shard, Tables, TaskId,
+    TaskSpec, Time, Trial, Vector,
 };
 
 const NOW: Time = Time::from_micros(0);
@@ -518,7 +518,7 @@ fn a_shard_is_news_whenever_it_is_told() {
         assert!(before < tables.tick() && tables.has_news());
         assert_eq!(tables.shard(), Some(&shard));
     }
-    tables.leave_node(&"n".into());
+    tables.leave_node(&"n".into(), Labels::default());
     assert_eq!((tables.left_nodes(), tables.nodes().count()), (1, 0));
     tables.put_node(NodeSpec {
         name: "n".into(),

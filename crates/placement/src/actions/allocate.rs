@@ -11,6 +11,7 @@ use model::{
 use crate::actions::attempt::{Attempt, Hopeless};
 use crate::actions::{beyond, close, drain, enqueue, gates, pack};
 use crate::clearing::will_take;
+use crate::coupling;
 use crate::cycle::{Cycle, Lacks, Outcome, Placed, Refused, Turn};
 use crate::diagnosis;
 use crate::parts;
@@ -140,8 +141,7 @@ pub(super) fn eligible(cycle: &mut Cycle<'_, '_>) -> Vec<(QueueId, GangId)> {
         if enqueue && gang.phase() == GangPhase::Pending {
             continue;
         }
-        let wants = gang.count(Phase::Pending) + gang.count(Phase::Pipelined) > 0;
-        let is_idle = !wants && !gang.tasks.is_empty();
+        let is_idle = enqueue::is_idle(gang);
         let is_there = |queue: &QueueId| view.tables.queue(*queue).known || is_free(view, *queue);
         let Some(queue) = gang.queue.filter(is_there) else {
             // A queue that is gone is no news to tasks that have their places.
@@ -545,8 +545,7 @@ fn give_up(cycle: &mut Cycle<'_, '_>, gang: GangId, mut attempt: Attempt) -> Out
         && !is_tied(&task)
         && attempt.shares.is_none()
         && cycle.scope.is_none()
-        && !tables.shape(shape).spec.is_coupled()
-        && !deviceshare::concerns(cycle.view(), task)
+        && !coupling::concerns(cycle.view(), task)
     {
         let known = Refused {
             fits: placed,
@@ -587,7 +586,7 @@ fn known_to_fail(cycle: &Cycle<'_, '_>, queue: QueueId, gang: GangId) -> Option<
             && !row.is_tied()
             && (is_known || cycle.rules.allocatable(view, queue, *id).is_none())
     });
-    if needed <= known.later || !alike || crate::coupling::concerns(view, task) {
+    if needed <= known.later || !alike || coupling::concerns(view, task) {
         return None;
     }
     let fits = ready + known.fits;

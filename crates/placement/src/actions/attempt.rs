@@ -5,26 +5,28 @@ use std::collections::BTreeSet;
 use model::{GangId, NodeId, QueueId, Reason, ShapeId, TaskId};
 
 use super::allocate::{Asking, Obstacle, is_enough, try_task, waiting_tasks};
+use crate::coupling::{self, Lot};
 use crate::cycle::{Cycle, Lacks, Placed};
 use crate::plugin::Room;
 use crate::together::{self, Home};
 
-/// Shapes of which one found no room, so that the others need not be tried. A task whose claim is at
+/// Lots of which one task found no room, so that the others need not be tried. A task whose claim is at
 /// home on a node says nothing about others, nor they about it: it goes there or nowhere.
 #[derive(Default)]
-pub(super) struct Hopeless(BTreeSet<ShapeId>);
+pub(super) struct Hopeless(BTreeSet<Lot>);
 
 impl Hopeless {
     pub(super) fn has(&self, cycle: &Cycle<'_, '_>, task: TaskId) -> bool {
         let tables = cycle.trial.tables();
-        self.0.contains(&tables.task(task).shape)
+        !self.0.is_empty()
+            && self.0.contains(&coupling::lot(tables, task))
             && together::home(tables, task, Room::Now) == Home::Anywhere
     }
 
     pub(super) fn add(&mut self, cycle: &Cycle<'_, '_>, task: TaskId) {
         let tables = cycle.trial.tables();
         if together::home(tables, task, Room::Now) == Home::Anywhere {
-            self.0.insert(tables.task(task).shape);
+            self.0.insert(coupling::lot(tables, task));
         }
     }
 }

@@ -6,6 +6,7 @@ use std::sync::Arc;
 use model::{GangId, Phase, QueueId, Reason, ShapeId, Tables, TaskId};
 
 use crate::actions::allocate::{Asking, eligible, promise_again, take_some_back, waiting_tasks};
+use crate::actions::attempt::Hopeless;
 use crate::cycle::{Cycle, Lacks, Outcome, Placed, Turn};
 use crate::diagnosis;
 use crate::parts;
@@ -50,6 +51,7 @@ fn fill(cycle: &mut Cycle<'_, '_>, gang: GangId) {
     let mark = cycle.trial.mark();
     let promises = take_some_back(cycle, gang, |task| task.best_effort);
     let mut homeless: BTreeSet<ShapeId> = BTreeSet::new();
+    let mut hopeless = Hopeless::default();
     let mut first = None;
     let mut placed = Vec::new();
     let waiting = waiting_tasks(cycle, gang, Asking::Nothing);
@@ -63,8 +65,7 @@ fn fill(cycle: &mut Cycle<'_, '_>, gang: GangId) {
         if cycle.trial.tables().task(task).phase != Phase::Pending {
             continue;
         }
-        let shape = cycle.trial.tables().task(task).shape;
-        if homeless.contains(&shape) {
+        if hopeless.has(cycle, task) {
             continue;
         }
         match cycle.best_node(task) {
@@ -73,7 +74,8 @@ fn fill(cycle: &mut Cycle<'_, '_>, gang: GangId) {
                 placed.push(task);
             }
             None => {
-                homeless.insert(shape);
+                hopeless.add(cycle, task);
+                homeless.insert(cycle.trial.tables().task(task).shape);
                 first = first.or(Some(task));
             }
         }

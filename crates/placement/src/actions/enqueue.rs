@@ -3,7 +3,7 @@
 
 use std::sync::Arc;
 
-use model::{GangId, GangPhase, GangStatus, QueueId, Reason, Verdict};
+use model::{Gang, GangId, GangPhase, GangStatus, Phase, QueueId, Reason, Verdict};
 
 use crate::cycle::{Cycle, Outcome, Turn};
 use crate::plugin::Action;
@@ -31,6 +31,7 @@ fn run(cycle: &mut Cycle<'_, '_>) {
         }
         match gang.queue.filter(|queue| tables.queue(*queue).known) {
             Some(queue) => waiting.push((queue, *id)),
+            None if is_idle(gang) => {}
             None => homeless.push((
                 *id,
                 Reason::QueueMissing {
@@ -48,6 +49,12 @@ fn run(cycle: &mut Cycle<'_, '_>) {
         enter(cycle, gang);
         Turn::Done
     });
+}
+
+/// Whether all of the gang's tasks have their places, or had them: a queue that is gone is no news to those.
+pub(super) fn is_idle(gang: &Gang) -> bool {
+    let waits = gang.count(Phase::Pending) + gang.count(Phase::Pipelined) > 0;
+    !waits && !gang.tasks.is_empty()
 }
 
 fn enter(cycle: &mut Cycle<'_, '_>, id: GangId) {

@@ -6,7 +6,7 @@ use model::{NodeId, QueueId, Refusal, ShapeId, Tables, TaskId};
 
 use super::below::Belows;
 use super::kin::Failed;
-use crate::coupling;
+use crate::coupling::{self, Lot};
 use crate::cycle::Cycle;
 use crate::footing;
 use crate::plugin::Room;
@@ -19,8 +19,8 @@ use crate::victims::{Against, Cost, Offer, Scratch, Search};
 /// priority, and for which shape.
 pub(super) type Ground = (Against, u32, i32, ShapeId);
 
-/// Claimants who may take the same tasks from others for the same shape.
-pub(super) type Likeness = (Against, Vec<u64>, ShapeId);
+/// Claimants who may take the same tasks from others for tasks of the same lot.
+pub(super) type Likeness = (Against, Vec<u64>, Lot);
 
 /// What a cycle knows of room that others hold.
 #[derive(Debug, Default)]
