@@ -289,7 +289,15 @@ struct Played {
     thoughts: Vec<Vec<Value>>,
 }
 
+/// Somebody's thought: which it is, and how many jobs there were before.
+type Thought = fn(&mut Random, i64, i64) -> Vec<Value>;
+
 fn played(seed: u64, latency_ms: i64, rules: Option<&str>, thoughts: i64) -> Played {
+    let thoughts = usize::try_from(thoughts).expect("a small number");
+    played_by(seed, latency_ms, rules, &vec![thought as Thought; thoughts])
+}
+
+fn played_by(seed: u64, latency_ms: i64, rules: Option<&str>, thoughts: &[Thought]) -> Played {
     let mut random = Random::new(seed);
     let jobs = random.between(3, 8);
     let mut world = lived(seed, latency_ms, &mut random, by_rules(seed, rules), jobs);
@@ -301,7 +309,7 @@ fn played(seed: u64, latency_ms: i64, rules: Option<&str>, thoughts: i64) -> Pla
     // rehearsal: everything is new there.
     let waiting = waiting(&mut world);
     let mut had = Vec::new();
-    for at in 0..thoughts {
+    for (at, thought) in (0..).zip(thoughts) {
         let thought = thought(&mut random, at, jobs);
         let read = |it: &Value| Change::read(it, "default").expect("a manifest");
         for change in thought.iter().map(read) {
@@ -361,6 +369,41 @@ fn what_would_happen_is_what_happens() {
     }
     let is_varied = seen[0] > 24 && seen[1] > 20 && seen[2] > 12 && seen[3] > 3;
     assert!(is_varied, "starts, waits, losses, evictions: {seen:?}");
+}
+
+/// A job whose second task waits for its first to be ready.
+fn in_order(_: &mut Random, at: i64, _: i64) -> Vec<Value> {
+    let task = |name: &str, after: Option<&str>| {
+        json!({
+            "name": name, "replicas": 1, "minAvailable": 1,
+            "dependsOn": after.map(|after| json!({ "name": [after] })),
+            "template": {
+                "metadata": { "annotations": { "katmai.dev/sim-duration": "10h" } },
+                "spec": { "restartPolicy": "Never", "containers": [{
+                    "name": "c", "image": "i",
+                    "resources": { "requests": { "cpu": "1m" } },
+                }] },
+            },
+        })
+    };
+    vec![json!({
+        "apiVersion": "batch.volcano.sh/v1alpha1", "kind": "Job",
+        "metadata": { "name": format!("ordered-{at}"), "namespace": "default" },
+        "spec": {
+            "minAvailable": 1, "schedulerName": "volcano", "queue": "default",
+            "tasks": [task("first", None), task("then", Some("first"))],
+        },
+    })]
+}
+
+#[test]
+fn what_waits_for_a_pod_to_be_ready_starts_as_foretold() {
+    let Played { told, is, .. } = played_by(3, 0, None, &[in_order]);
+    assert_eq!(told, is);
+    let [start] = &told.starts[..] else {
+        panic!("the job starts: {told:?}");
+    };
+    assert_eq!((start.placed, start.pods), (2, 2), "{start:?}");
 }
 
 /// Also where the wire takes time as many of each start, and as many go.
