@@ -60,6 +60,9 @@ const READ: &[Kind] = &[
     Kind::VcJob,
 ];
 
+/// What is read of a cluster beside, for the API goes by it when pods are made.
+const LIMIT_RANGES: &str = "/api/v1/limitranges";
+
 /// So many objects that cannot be read are named, the others are counted.
 const UNREAD_MAX: usize = 10;
 
@@ -145,7 +148,7 @@ fn has_native_groups(objects: &[Value], question: &RehearsalQuestion) -> bool {
     });
     is_listed || match question {
         RehearsalQuestion::WhatIf(changes) => changes.iter().any(
-            |(_, change)| matches!(change, Change::Apply(key, _) if key.kind == Kind::NativeGroup),
+            |(_, change)| matches!(change, Change::Apply(key, _) if key.kind() == Some(Kind::NativeGroup)),
         ),
         RehearsalQuestion::Explain(_) => false,
     }
@@ -158,20 +161,18 @@ fn unheeded(changes: &[(Document, Change)]) -> Vec<String> {
         Change::Delete(keys) => keys,
         Change::Drain { .. } => &[],
     });
-    let unheeded = keys.filter(|key| !READ.contains(&key.kind));
+    let unheeded = keys.filter(|key| key.kind().is_some_and(|kind| !READ.contains(&kind)));
     unheeded
         .map(|key| {
-            let name = [&*key.namespace, &*key.name].map(str::to_owned).join("/");
-            let name = name.trim_start_matches('/');
             format!(
-                "{} {name}: nobody acts on it here, so that nothing is said of what follows from it",
-                key.kind.row().name
+                "{}: nobody acts on it here, so that nothing is said of what follows from it",
+                key.title()
             )
         })
         .collect()
 }
 
-/// What is told of objects that nobody sees here, since they cannot be read.
+/// What is told of objects that nobody sees here, since they cannot be read or nothing is decided on them.
 fn unread(rehearsal: &Rehearsal) -> Vec<String> {
     let unreadable = rehearsal.unreadable();
     let told = unreadable.iter().take(UNREAD_MAX);
@@ -182,6 +183,16 @@ fn unread(rehearsal: &Rehearsal) -> Vec<String> {
         let more = unreadable.len() - UNREAD_MAX;
         texts.push(format!(
             "{more} more objects cannot be read: they are left out"
+        ));
+    }
+    let left_out = rehearsal.left_out().iter();
+    let kinds: Vec<String> = left_out
+        .map(|(kind, count)| format!("{count} {kind}"))
+        .collect();
+    if !kinds.is_empty() {
+        let kinds = kinds.join(", ");
+        texts.push(format!(
+            "objects that have no part in decisions here are left out: {kinds}"
         ));
     }
     texts
@@ -305,6 +316,18 @@ async fn listed(cluster: Arc<dyn Cluster>) -> anyhow::Result<Vec<Value>> {
             object["apiVersion"] = json!(api_version);
             object["kind"] = json!(row.name);
             objects.push(object);
+        }
+    }
+    match rest.list(LIMIT_RANGES).await {
+        Ok(ranges) => objects.extend(ranges.into_iter().map(|mut range| {
+            range["apiVersion"] = json!("v1");
+            range["kind"] = json!("LimitRange");
+            range
+        })),
+        Err(error) => {
+            console::warn(&format!(
+                "limitranges are not taken into account: {error:#}"
+            ));
         }
     }
     Ok(objects)

@@ -9,6 +9,7 @@
 //! has a node runs and is ready; the same objects give the same answers.
 
 mod change;
+mod limits;
 mod outcome;
 mod taints;
 
@@ -30,7 +31,7 @@ use crate::calls;
 use crate::random::Random;
 use crate::wire::{Answered, Next, Server};
 
-pub use change::{Change, Refused, WHAT_IF};
+pub use change::{Change, Named, Refused, WHAT_IF};
 pub use outcome::{Before, Fate, Gone, Outcome};
 
 /// Rounds in one settling; a rehearsal that needs more is taken to run for ever.
@@ -45,7 +46,7 @@ pub struct Rehearsal {
     driver: Driver,
     watches: BTreeMap<RequestId, Box<Watch>>,
     now: Time,
-    left_out: usize,
+    left_out: BTreeMap<String, usize>,
     unreadable: Vec<LoadError>,
     /// Whether it was not said which namespaces there are.
     makes_namespaces: bool,
@@ -65,24 +66,33 @@ impl Rehearsal {
     /// is not in the list. Where no namespace is among the objects each that is named is there.
     pub fn of(objects: Vec<Value>, drivers: driver::Settings, now: Time) -> Rehearsal {
         let mut records = Vec::new();
-        let (objects, mut left_out) = taints::on_devices(objects);
+        let (objects, rules) = taints::on_devices(objects);
+        let mut left_out = BTreeMap::new();
+        if rules > 0 {
+            left_out.insert(Kind::DeviceTaintRule.row().name.to_owned(), rules);
+        }
         let mut namespaces = BTreeSet::new();
         let mut random = Random::new(1);
         let mut makes_namespaces = true;
         for mut object in objects {
             change::with_one_applier(&mut object);
-            match Kind::find(said(&object, "apiVersion"), said(&object, "kind")) {
-                Some(kind) => {
-                    makes_namespaces &= kind != Kind::Namespace;
-                    let (namespace, _) = place(&object);
-                    if !namespace.is_empty() {
-                        namespaces.insert(namespace.to_owned());
-                    }
-                    let revision = records.len() as u64 + 1;
-                    records.push(record(kind, object, (revision, now), &mut random));
+            let kind = Kind::find(said(&object, "apiVersion"), said(&object, "kind"));
+            let resource = match kind.map(Kind::row) {
+                Some(row) => format!("{}/{}", row.group, row.plural),
+                None if limits::is_one(&object) => limits::RESOURCE.to_owned(),
+                None => {
+                    let kind = said(&object, "kind").to_owned();
+                    *left_out.entry(kind).or_default() += 1;
+                    continue;
                 }
-                None => left_out += 1,
+            };
+            makes_namespaces &= kind != Some(Kind::Namespace);
+            let (namespace, _) = place(&object);
+            if !namespace.is_empty() {
+                namespaces.insert(namespace.to_owned());
             }
+            let revision = records.len() as u64 + 1;
+            records.push(record(resource, object, (revision, now), &mut random));
         }
         let namespaces: Vec<Value> = namespaces
             .into_iter()
@@ -105,9 +115,9 @@ impl Rehearsal {
         rehearsal
     }
 
-    /// How many objects were left out.
-    pub fn left_out(&self) -> usize {
-        self.left_out
+    /// How many objects of which kinds were left out.
+    pub fn left_out(&self) -> &BTreeMap<String, usize> {
+        &self.left_out
     }
 
     /// Objects that cannot be read: nobody sees them here.
@@ -286,7 +296,7 @@ impl Rehearsal {
 /// A record of the object as it is stored. Revisions are counted anew: those of a list are not
 /// comparable with those that will be.
 fn record(
-    kind: Kind,
+    resource: String,
     mut object: Value,
     (revision, now): (u64, Time),
     random: &mut Random,
@@ -304,9 +314,8 @@ fn record(
         "" => name.to_owned(),
         _ => format!("{namespace}/{name}"),
     };
-    let row = kind.row();
     let stored = Stored {
-        resource: format!("{}/{}", row.group, row.plural).into(),
+        resource: resource.into(),
         key: key.into(),
         state: Some(State {
             revision,

@@ -56,6 +56,23 @@ fn objects_that_cannot_be_read_are_named_and_of_many_the_rest_is_counted() {
     assert!(told[10].starts_with("3 more objects"), "{}", told[10]);
 }
 
+#[test]
+fn what_has_no_part_in_decisions_is_told_by_kind() {
+    let other = |kind: &str| json!({ "apiVersion": "v1", "kind": kind, "metadata": { "name": "a", "namespace": "b" } });
+    let told = unread(&of([
+        "PodTemplate",
+        "Endpoints",
+        "PodTemplate",
+        "LimitRange",
+    ]
+    .map(other)
+    .to_vec()));
+    assert_eq!(
+        told,
+        ["objects that have no part in decisions here are left out: 1 Endpoints, 2 PodTemplate"]
+    );
+}
+
 /// What is not read of a cluster looks as if it were missing there.
 #[test]
 fn everything_that_decisions_are_made_on_is_read_of_a_cluster() {

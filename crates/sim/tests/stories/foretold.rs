@@ -164,8 +164,7 @@ fn make(world: &mut World, change: &Change) {
     };
     match change {
         Change::Apply(key, object) => {
-            let target = key.kind.path(&key.namespace, &key.name);
-            let target = format!("{target}?fieldManager=kubectl&force=true");
+            let target = format!("{}?fieldManager=kubectl&force=true", key.path());
             world.call(
                 0,
                 call("PATCH", target, "application/apply-patch+yaml", object),
@@ -173,8 +172,10 @@ fn make(world: &mut World, change: &Change) {
         }
         Change::Delete(keys) => {
             for key in keys {
-                let target = key.kind.path(&key.namespace, &key.name);
-                world.call(0, call("DELETE", target, "application/json", &Value::Null));
+                world.call(
+                    0,
+                    call("DELETE", key.path(), "application/json", &Value::Null),
+                );
             }
         }
         Change::Drain { nodes, .. } => {

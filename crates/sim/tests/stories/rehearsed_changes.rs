@@ -199,3 +199,44 @@ fn a_job_of_volcano_is_not_taken_for_one_of_kubernetes() {
     cluster.push(suspended);
     assert_eq!(ask(cluster), Err(Unanswered::Suspended));
 }
+
+#[test]
+fn a_limit_range_says_what_pods_ask_for_that_come_later() {
+    let mut silent = job("train", (1, 1), "1");
+    let template = &mut silent["spec"]["tasks"][0]["template"];
+    template["spec"]["containers"][0]["resources"] = json!({});
+    let range = json!({
+        "apiVersion": "v1", "kind": "LimitRange",
+        "metadata": { "name": "amounts", "namespace": "team-a" },
+        "spec": { "limits": [{ "type": "Container", "defaultRequest": { "cpu": "3" } }] },
+    });
+    let cluster = || vec![node("n1", "2"), queue("default", None)];
+    let is_large = |outcome: Outcome| {
+        assert_eq!(outcome.starts, []);
+        let reason = outcome.waits[0].reason.clone().unwrap_or_default();
+        assert!(reason.contains("cpu"), "{reason}");
+    };
+    let ranged = || cluster().into_iter().chain([range.clone()]).collect();
+    is_large(tried(ranged(), &[silent.clone()]));
+    is_large(tried(cluster(), &[range.clone(), silent.clone()]));
+
+    let delete = json!({ "apiVersion": WHAT_IF, "kind": "Delete", "objects": [{
+        "apiVersion": "v1", "kind": "LimitRange", "namespace": "team-a", "name": "amounts",
+    }] });
+    let outcome = tried(ranged(), &[delete, silent]);
+    assert_eq!(outcome.starts.len(), 1, "{outcome:?}");
+}
+
+#[test]
+fn what_is_left_out_is_counted_by_kind() {
+    let mut objects = one_waits(node("n1", "4"));
+    for name in ["a", "b"] {
+        objects
+            .push(json!({ "apiVersion": "v1", "kind": "Endpoints", "metadata": { "name": name } }));
+    }
+    let rehearsal = rehearsal(objects);
+    let left_out: Vec<(&str, usize)> = (rehearsal.left_out().iter())
+        .map(|(kind, count)| (&**kind, *count))
+        .collect();
+    assert_eq!(left_out, [("Endpoints", 2)]);
+}
