@@ -32,7 +32,7 @@ use crate::random::Random;
 use crate::wire::{Answered, Next, Server};
 
 pub use change::{Change, Named, Refused, WHAT_IF};
-pub use outcome::{Before, Fate, Gone, Outcome};
+pub use outcome::{Before, Fate, Gone, Leaves, Outcome};
 
 /// Rounds in one settling; a rehearsal that needs more is taken to run for ever.
 const ROUNDS_MAX: u64 = 5_000_000;
@@ -46,6 +46,8 @@ pub struct Rehearsal {
     driver: Driver,
     watches: BTreeMap<RequestId, Box<Watch>>,
     now: Time,
+    /// When something was changed last.
+    changed_at: Time,
     left_out: BTreeMap<String, usize>,
     unreadable: Vec<LoadError>,
     /// Whether it was not said which namespaces there are.
@@ -104,6 +106,7 @@ impl Rehearsal {
             driver: Driver::new(drivers),
             watches: BTreeMap::new(),
             now,
+            changed_at: now,
             left_out,
             unreadable,
             makes_namespaces,

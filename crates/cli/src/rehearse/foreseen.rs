@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 use std::fmt::Write as _;
 
 use serde_json::{Value, json};
-use sim::{Fate, Gone, Outcome, Refused};
+use sim::{Fate, Gone, Leaves, Outcome, Refused};
 
 /// The outcome for people.
 pub(super) fn text(refused: &[Refused], outcome: &Outcome) -> String {
@@ -16,6 +16,11 @@ pub(super) fn text(refused: &[Refused], outcome: &Outcome) -> String {
         &mut text,
         "would lose their place:",
         outcome.gone.iter().map(gone),
+    );
+    section(
+        &mut text,
+        "would have to leave later:",
+        outcome.leave_later.iter().map(leaves),
     );
     if text.is_empty() {
         text.push_str("nothing would start, wait or lose its place\n");
@@ -106,6 +111,13 @@ fn gone(gone: &Gone) -> String {
     text
 }
 
+fn leaves(leaves: &Leaves) -> String {
+    format!(
+        "{}/{} on {}: in {} s, so long it tolerates the node's taint",
+        leaves.namespace, leaves.name, leaves.node, leaves.seconds
+    )
+}
+
 /// The outcome for machines.
 pub(super) fn json(refused: &[Refused], outcome: &Outcome) -> Value {
     let refused = refused
@@ -136,10 +148,19 @@ pub(super) fn json(refused: &[Refused], outcome: &Outcome) -> Value {
             "againOn": it.again_on,
         })
     });
+    let later = outcome.leave_later.iter().map(|it| {
+        json!({
+            "namespace": it.namespace,
+            "name": it.name,
+            "node": it.node,
+            "seconds": it.seconds,
+        })
+    });
     json!({
         "refused": refused.collect::<Vec<_>>(),
         "starts": fates(&outcome.starts),
         "waits": fates(&outcome.waits),
         "gone": gone.collect::<Vec<_>>(),
+        "leaveLater": later.collect::<Vec<_>>(),
     })
 }

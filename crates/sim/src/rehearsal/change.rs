@@ -5,6 +5,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use api::call::Call;
 use api::intent::ObjectKey;
 use api::kind::{KINDS, Kind};
+use api::time::Time;
 use serde_json::{Value, json};
 use store::Response;
 
@@ -211,6 +212,7 @@ fn key_of(object: &Value, within: &str, namespace: &str) -> Result<Named, (Strin
 impl Rehearsal {
     /// Makes a change, and says what of it would be refused. Nothing is decided yet.
     pub fn change(&mut self, change: &Change) -> Vec<Refused> {
+        self.changed_at = self.now;
         match change {
             Change::Apply(key, object) => self.apply(key, object).into_iter().collect(),
             Change::Delete(keys) => {
@@ -235,7 +237,9 @@ impl Rehearsal {
             body: object.to_string().into_bytes(),
         };
         let what = format!("apply {}", key.title());
-        let is_new = self.call(&calls::get(&target)).code == 404;
+        let found = self.call(&calls::get(&target));
+        let is_new = found.code == 404;
+        let stood: Value = serde_json::from_slice(&found.body).unwrap_or_default();
         let refused = self.tried(what.clone(), &apply(&target));
         if key.kind() != Some(Kind::Node) || refused.is_some() {
             return refused;
@@ -243,7 +247,9 @@ impl Rehearsal {
         // What a kubelet would say of a node is said here; and no taint is left of its beginning.
         let taints = object["spec"]["taints"].as_array();
         let refused = (is_new || taints.is_some()).then(|| {
-            let taints = json!({ "spec": { "taints": taints.cloned().unwrap_or_default() } });
+            let taints = taints.cloned().unwrap_or_default().into_iter();
+            let taints: Vec<Value> = taints.map(|taint| since(taint, &stood, self.now)).collect();
+            let taints = json!({ "spec": { "taints": taints } });
             self.tried(what.clone(), &calls::merge(&target, &taints))
         });
         let refused = refused.flatten();
@@ -363,6 +369,21 @@ impl Rehearsal {
             message: super::refusal(&response).message.into(),
         })
     }
+}
+
+/// A taint that comes now drives pods away from now on: those that bear it for a while have all of that.
+fn since(mut taint: Value, node: &Value, now: Time) -> Value {
+    let is_same = |it: &Value| {
+        ["key", "value", "effect"]
+            .iter()
+            .all(|at| it[at] == taint[at])
+    };
+    let stood = node["spec"]["taints"].as_array();
+    let is_known = stood.is_some_and(|taints| taints.iter().any(is_same));
+    if !is_known && taint["effect"] == "NoExecute" && taint["timeAdded"].is_null() {
+        taint["timeAdded"] = json!(now);
+    }
+    taint
 }
 
 /// Whoever has applied manifests and now applies them in the server owns what he set before, as if he had

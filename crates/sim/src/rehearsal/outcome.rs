@@ -2,8 +2,10 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
+use api::core::{Node, Pod};
 use api::kind::Kind;
 use api::native::INITIALLY_SCHEDULED;
+use api::time::Time;
 use mirror::NATIVE;
 use serde_json::Value;
 
@@ -25,6 +27,21 @@ pub struct Outcome {
     pub waits: Vec<Fate>,
     /// Pods that had a place and are not there any more.
     pub gone: Vec<Gone>,
+    /// Pods that bear the taints of their node for a while only, and did not have to leave before.
+    pub leave_later: Vec<Leaves>,
+}
+
+/// A pod that must leave its node after a time.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Leaves {
+    /// Its namespace.
+    pub namespace: String,
+    /// Its name.
+    pub name: String,
+    /// Where it is.
+    pub node: String,
+    /// So long from now.
+    pub seconds: i64,
 }
 
 /// A group, or a pod without one, as it stands afterwards.
@@ -93,6 +110,7 @@ pub struct Before {
     pods: Pods,
     groups: Groups,
     events: BTreeSet<String>,
+    leaving: BTreeMap<(String, String), Time>,
 }
 
 impl Rehearsal {
@@ -102,6 +120,7 @@ impl Rehearsal {
         Before {
             pods: self.pods(),
             groups: self.groups(),
+            leaving: self.leaving(),
             events: events
                 .iter()
                 .map(|event| stored::uid(event).to_owned())
@@ -136,7 +155,36 @@ impl Rehearsal {
             }
         }
         outcome.gone = self.gone(before, &pods);
+        outcome.leave_later = self.leave_later(before, &pods);
         outcome
+    }
+
+    /// When pods must leave the nodes that they are on.
+    fn leaving(&self) -> BTreeMap<(String, String), Time> {
+        let mirror = self.driver.mirror();
+        let there = mirror.list::<Pod>().filter(|pod| !pod.is_terminating());
+        let leaving = there.filter_map(|pod| {
+            let node = mirror.get::<Node>("", &pod.spec.node_name)?;
+            let at = pod.leaves_at(&node.spec.taints, self.now)?;
+            let meta = &pod.metadata;
+            Some(((meta.namespace.to_string(), meta.name.to_string()), at))
+        });
+        leaving.collect()
+    }
+
+    fn leave_later(&self, before: &Before, pods: &Pods) -> Vec<Leaves> {
+        let leaving = self.leaving().into_iter();
+        let news = leaving.filter(|(key, _)| !before.leaving.contains_key(key));
+        let news = news.filter_map(|(key, at)| {
+            let pod = pods.get(&key).filter(|pod| !pod.is_over)?;
+            Some(Leaves {
+                node: pod.node.clone(),
+                seconds: (at.micros() - self.changed_at.micros()).max(0) / 1_000_000,
+                namespace: key.0,
+                name: key.1,
+            })
+        });
+        news.collect()
     }
 
     fn gone(&mut self, before: &Before, pods: &Pods) -> Vec<Gone> {

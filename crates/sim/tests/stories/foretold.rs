@@ -241,6 +241,7 @@ fn without_uids(outcome: Outcome) -> Outcome {
         starts: fates(outcome.starts),
         waits: fates(outcome.waits),
         gone: outcome.gone.into_iter().map(gone).collect(),
+        leave_later: outcome.leave_later,
     }
 }
 
@@ -405,6 +406,26 @@ fn what_waits_for_a_pod_to_be_ready_starts_as_foretold() {
         panic!("the job starts: {told:?}");
     };
     assert_eq!((start.placed, start.pods), (2, 2), "{start:?}");
+}
+
+/// A node that drives away whom it has.
+fn tainted(random: &mut Random, _: i64, _: i64) -> Vec<Value> {
+    vec![json!({
+        "apiVersion": "v1", "kind": "Node",
+        "metadata": { "name": format!("sim-node-{}", random.between(0, 3)) },
+        "spec": { "taints": [{ "key": "out", "value": "now", "effect": "NoExecute" }] },
+    })]
+}
+
+#[test]
+fn who_is_driven_away_by_a_taint_is_foretold() {
+    let mut gone = 0;
+    for seed in 200..206 {
+        let Played { told, is, .. } = played_by(seed, 0, None, &[tainted]);
+        assert_eq!(told, is, "seed {seed}");
+        gone += told.gone.len();
+    }
+    assert!(gone > 3, "{gone} go");
 }
 
 /// Also where the wire takes time as many of each start, and as many go.

@@ -240,3 +240,30 @@ fn what_is_left_out_is_counted_by_kind() {
         .collect();
     assert_eq!(left_out, [("Endpoints", 2)]);
 }
+
+#[test]
+fn who_bears_a_taint_for_a_while_is_told_to_leave_later() {
+    let bears = |name: &str, seconds: Option<i64>| {
+        let mut pod = pod("team-a", name, 0, "100m", Some("n1"));
+        pod["metadata"]["creationTimestamp"] = json!("2020-01-01T00:00:00Z");
+        pod["spec"]["tolerations"] = json!([
+            { "key": "out", "operator": "Exists", "tolerationSeconds": seconds },
+        ]);
+        pod
+    };
+    let objects = vec![
+        node("n1", "4"),
+        queue("default", None),
+        bears("awhile", Some(300)),
+        bears("ever", None),
+        pod("team-a", "never", 0, "100m", Some("n1")),
+    ];
+    let mut tainted = node("n1", "4");
+    tainted["spec"]["taints"] = json!([{ "key": "out", "effect": "NoExecute" }]);
+    let outcome = tried(objects, &[tainted]);
+    let gone: Vec<&str> = outcome.gone.iter().map(|gone| &*gone.name).collect();
+    assert_eq!(gone, ["never-0"]);
+    let later = outcome.leave_later.iter();
+    let later: Vec<(&str, i64)> = later.map(|it| (&*it.name, it.seconds)).collect();
+    assert_eq!(later, [("awhile-0", 300)]);
+}
