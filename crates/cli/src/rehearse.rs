@@ -89,16 +89,21 @@ pub async fn rehearse(
     let dump = request.dump.iter();
     let mut objects: Vec<Value> = dump.map(|document| document.object.clone()).collect();
     let stored = match (&request.rules, &cluster) {
-        (RehearsalRules::OfCluster, Some(cluster)) => {
+        (RehearsalRules::OfCluster | RehearsalRules::Unknown, Some(cluster)) => {
             config_map(cluster.clone(), CONFIG_MAP_NAMESPACE, CONFIG_MAP_NAME).await
         }
-        (RehearsalRules::OfCluster, None) => conf_among(&objects).cloned(),
+        (RehearsalRules::OfCluster | RehearsalRules::Unknown, None) => {
+            conf_among(&objects).cloned()
+        }
         (RehearsalRules::Given(_) | RehearsalRules::OfPlane(_), _) => None,
     };
+    if let Some(text) = assumed(request, stored.as_ref()) {
+        console::warn(&text);
+    }
     let mut drivers = drivers(
         match &request.rules {
             RehearsalRules::Given(conf) | RehearsalRules::OfPlane(conf) => Some(conf),
-            RehearsalRules::OfCluster => None,
+            RehearsalRules::OfCluster | RehearsalRules::Unknown => None,
         }
         .or(stored.as_ref().and_then(conf_of).as_ref()),
         &request.serving,
@@ -137,6 +142,17 @@ pub async fn rehearse(
             what_if(&mut rehearsal, changes, request.format)
         }
     }
+}
+
+/// What is told where nothing says by which rules a cluster's scheduler decides. A dump is a part of a cluster
+/// in any case.
+fn assumed(request: &RehearsalRequest, stored: Option<&Value>) -> Option<String> {
+    let is_assumed = matches!(request.rules, RehearsalRules::Unknown) && stored.is_none();
+    (is_assumed && request.connection.is_some()).then(|| {
+        format!(
+            "nothing says by which rules this cluster decides (no ConfigMap {CONFIG_MAP_NAMESPACE}/{CONFIG_MAP_NAME} was read), Volcano's built-in ones are taken; name others with --scheduler-conf"
+        )
+    })
 }
 
 /// Whether groups of Kubernetes' own are among the objects, or among what is tried.

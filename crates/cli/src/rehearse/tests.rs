@@ -7,7 +7,8 @@ use serde_json::{Value, json};
 
 use super::{READ, Rehearsal, explained, foreseen, unread};
 use crate::manifest;
-use crate::start::{Outcome, RehearsalQuestion, RehearsalRequest, Start};
+use crate::start::{Outcome, RehearsalQuestion, RehearsalRequest, RehearsalRules, Start};
+use crate::state::{Announcement, StateDir};
 
 const CLUSTER: &str = "../../examples/whatif/cluster.yaml";
 
@@ -203,4 +204,56 @@ fn what_a_scheduler_knows_is_enough_to_explain() {
         explained::text(&of_whole),
         "what was not read makes no difference"
     );
+}
+
+/// A plane is known by its address, whichever way its kubeconfig was given.
+#[test]
+fn the_rules_of_a_plane_hold_where_its_kubeconfig_is_named() {
+    let name = format!("katmai-cli-rules-{}", std::process::id());
+    let directory = std::env::temp_dir().join(name);
+    let state = StateDir::at(&directory);
+    let lock = state.lock().expect("nobody is there");
+    let conf = directory.join("rules.conf");
+    std::fs::write(&conf, "actions: allocate\n").expect("there is room");
+    let config = |server: &str| {
+        json!({
+            "current-context": "here",
+            "contexts": [{ "name": "here", "context": { "cluster": "one", "user": "me" } }],
+            "clusters": [
+                { "name": "other", "cluster": { "server": "https://127.0.0.1:1" } },
+                { "name": "one", "cluster": { "server": server } },
+            ],
+        })
+        .to_string()
+    };
+    let plane = Announcement {
+        address: "https://127.0.0.1:7443",
+        kubeconfig: &config("https://127.0.0.1:7443"),
+        scheduler_conf: Some(&conf),
+        serving: &["--scheduler-name=gold".to_owned()],
+    };
+    state.announce(&lock, plane).expect("there is room");
+    let asked = |file: &std::path::Path| {
+        let file = file.to_str().expect("it is text");
+        typed(&["katmai", "explain", "pg", "train", "--kubeconfig", file])
+    };
+    let request = asked(&state.kubeconfig());
+    let RehearsalRules::OfPlane(rules) = &request.rules else {
+        panic!("the plane's: {:?}", request.rules);
+    };
+    assert_eq!(rules.placement.actions.join(" "), "allocate");
+    let names: Vec<&str> = (request.serving.scheduler_names.iter())
+        .map(|name| &**name)
+        .collect();
+    assert_eq!(names, ["gold"]);
+    assert_eq!(super::assumed(&request, None), None);
+
+    let elsewhere = directory.join("elsewhere");
+    std::fs::write(&elsewhere, config("https://10.0.0.1:6443")).expect("there is room");
+    let request = asked(&elsewhere);
+    assert!(matches!(request.rules, RehearsalRules::Unknown));
+    let told = super::assumed(&request, None).expect("it is said");
+    assert!(told.contains("Volcano's built-in ones"), "{told}");
+    assert_eq!(super::assumed(&request, Some(&json!({}))), None);
+    std::fs::remove_dir_all(&directory).expect("it is ours");
 }
