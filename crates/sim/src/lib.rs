@@ -54,7 +54,7 @@ pub use judge::Finding;
 pub use play::{Audience, Stage, Told};
 pub use random::Random;
 pub use rehearsal::{
-    Before, Change, Fate, Gone, Leaves, Named, Outcome, Refused, Rehearsal, WHAT_IF,
+    Before, Change, Fate, Gone, Leaves, Named, Outcome, Owner, Refused, Rehearsal, WHAT_IF,
 };
 pub use report::{QueueSum, Report, ResourceSum, Turned, Waits, Workload};
 pub use script::{Mistake, Script};

@@ -11,6 +11,7 @@
 mod change;
 mod limits;
 mod outcome;
+mod owners;
 mod taints;
 
 use std::collections::{BTreeMap, BTreeSet};
@@ -33,6 +34,7 @@ use crate::wire::{Answered, Next, Server};
 
 pub use change::{Change, Named, Refused, WHAT_IF};
 pub use outcome::{Before, Fate, Gone, Leaves, Outcome};
+pub use owners::Owner;
 
 /// Rounds in one settling; a rehearsal that needs more is taken to run for ever.
 const ROUNDS_MAX: u64 = 5_000_000;

@@ -3,8 +3,9 @@
 use std::collections::BTreeMap;
 use std::fmt::Write as _;
 
+use api::kind::Kind;
 use serde_json::{Value, json};
-use sim::{Fate, Gone, Leaves, Outcome, Refused};
+use sim::{Fate, Gone, Leaves, Outcome, Owner, Refused};
 
 /// The outcome for people.
 pub(super) fn text(refused: &[Refused], outcome: &Outcome) -> String {
@@ -48,10 +49,19 @@ fn refusal(refused: &Refused) -> String {
 }
 
 fn title(fate: &Fate) -> String {
-    match &fate.job {
-        Some(job) => format!("vcjob {}/{job}", fate.namespace),
+    match &fate.owner {
+        Some(owner) => format!("{} {}/{}", word(owner), fate.namespace, owner.name),
         None if fate.is_lone => format!("pod {}/{}", fate.namespace, fate.name),
         None => format!("{}/{}", fate.namespace, fate.name),
+    }
+}
+
+/// How people call an owner's kind.
+fn word(owner: &Owner) -> String {
+    match owner.known() {
+        Some(Kind::VcJob) => "vcjob".to_owned(),
+        Some(Kind::BatchJob) => "batch job".to_owned(),
+        _ => owner.kind.to_lowercase(),
     }
 }
 
@@ -129,7 +139,10 @@ pub(super) fn json(refused: &[Refused], outcome: &Outcome) -> Value {
                 "namespace": it.namespace,
                 "name": it.name,
                 "kind": if it.is_lone { "Pod" } else { "PodGroup" },
-                "job": it.job,
+                "job": it.owner.as_ref().filter(|it| it.known() == Some(Kind::VcJob)).map(|it| &it.name),
+                "owner": it.owner.as_ref().map(|it| json!({
+                    "apiVersion": it.api_version, "kind": it.kind, "name": it.name,
+                })),
                 "placed": it.placed,
                 "pods": it.pods,
                 "nodes": it.nodes,

@@ -156,6 +156,39 @@ objects: [{ apiVersion: apps/v1, kind: DaemonSet, name: agents }]
     assert!(told[1].starts_with("DaemonSet team-a/agents: nobody"));
 }
 
+#[test]
+fn a_group_is_called_as_people_call_its_owner() {
+    let called = |api_version: &str, kind: &str| {
+        let start = sim::Fate {
+            namespace: "default".to_owned(),
+            name: "podgroup-of-a-uid".to_owned(),
+            owner: Some(sim::Owner {
+                api_version: api_version.to_owned(),
+                kind: kind.to_owned(),
+                name: "d".to_owned(),
+            }),
+            ..sim::Fate::default()
+        };
+        let starts = sim::Outcome {
+            starts: vec![start],
+            ..sim::Outcome::default()
+        };
+        let json = foreseen::json(&[], &starts);
+        assert_eq!(json["starts"][0]["owner"]["kind"], *kind);
+        let text = foreseen::text(&[], &starts);
+        let line = text.lines().nth(1).expect("it starts");
+        let (title, _) = line.trim().split_once(':').expect("a title");
+        title.to_owned()
+    };
+    assert_eq!(
+        called("batch.volcano.sh/v1alpha1", "Job"),
+        "vcjob default/d"
+    );
+    assert_eq!(called("batch/v1", "Job"), "batch job default/d");
+    assert_eq!(called("apps/v1", "Deployment"), "deployment default/d");
+    assert_eq!(called("example.com/v1", "Thing"), "thing default/d");
+}
+
 /// A dump may hold the rules, as the cluster does.
 #[test]
 fn the_rules_of_a_cluster_stand_in_its_configmap() {

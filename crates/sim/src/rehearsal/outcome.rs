@@ -9,7 +9,7 @@ use api::time::Time;
 use mirror::NATIVE;
 use serde_json::Value;
 
-use super::{Rehearsal, place, said};
+use super::{Owner, Rehearsal, place, said};
 use crate::stored;
 
 /// The annotation by which a pod names its group, and the older one.
@@ -51,8 +51,8 @@ pub struct Fate {
     pub namespace: String,
     /// Its name.
     pub name: String,
-    /// The vcjob whose group it is: the group's own name holds a uid that was drawn in the rehearsal.
-    pub job: Option<String>,
+    /// Whose group it is: the group's own name may hold a uid that was drawn in the rehearsal.
+    pub owner: Option<Owner>,
     /// Whether it is a pod without a group.
     pub is_lone: bool,
     /// How many of its pods have a place and have not ended.
@@ -132,7 +132,7 @@ impl Rehearsal {
     pub fn outcome(&mut self, before: &Before) -> Outcome {
         let (pods, groups) = (self.pods(), self.groups());
         let stood = fates(&before.pods, &before.groups, &before.pods);
-        let mut jobs = self.jobs();
+        let mut owners = self.owners();
         let mut outcome = Outcome::default();
         for (key, fate) in fates(&pods, &groups, &before.pods) {
             let was = stood.get(&key);
@@ -140,9 +140,9 @@ impl Rehearsal {
             let has_more = fate.waiting() > was.map_or(0, Fate::waiting);
             let waits = fate.reason.is_some() && (has_more || fate.reason.as_ref() != said);
             let (namespace, name, is_lone) = key;
-            let job = jobs.remove(&(namespace.clone(), name.clone()));
+            let owner = owners.remove(&(namespace.clone(), name.clone()));
             let fate = Fate {
-                job: job.filter(|_| !is_lone),
+                owner: owner.filter(|_| !is_lone),
                 namespace,
                 name: name.strip_prefix(NATIVE).unwrap_or(&name).to_owned(),
                 is_lone,
@@ -220,21 +220,6 @@ impl Rehearsal {
             })
         })
         .collect()
-    }
-
-    /// The vcjobs whose groups there are, by the group.
-    fn jobs(&mut self) -> BTreeMap<(String, String), String> {
-        let groups = self.objects(Kind::PodGroup).into_iter();
-        let owned = groups.filter_map(|group| {
-            let owners = group["metadata"]["ownerReferences"].as_array()?;
-            let is_job = |owner: &&Value| {
-                Kind::find(said(owner, "apiVersion"), said(owner, "kind")) == Some(Kind::VcJob)
-            };
-            let job = said(owners.iter().find(is_job)?, "name").to_owned();
-            let (namespace, name) = place(&group);
-            Some(((namespace.to_owned(), name.to_owned()), job))
-        });
-        owned.collect()
     }
 
     fn pods(&mut self) -> Pods {

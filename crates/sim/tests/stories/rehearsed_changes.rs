@@ -267,3 +267,45 @@ fn who_bears_a_taint_for_a_while_is_told_to_leave_later() {
     let later: Vec<(&str, i64)> = later.map(|it| (&*it.name, it.seconds)).collect();
     assert_eq!(later, [("awhile-0", 300)]);
 }
+
+#[test]
+fn a_group_is_told_by_whoever_stands_above_it() {
+    let template = json!({
+        "metadata": { "labels": { "app": "a" } },
+        "spec": { "schedulerName": "volcano", "containers": [{
+            "name": "c", "image": "i", "resources": { "requests": { "cpu": "100m" } },
+        }] },
+    });
+    let workload = |kind: &str| {
+        json!({
+            "apiVersion": "apps/v1", "kind": kind, "metadata": { "name": "service" },
+            "spec": {
+                "replicas": 1,
+                "selector": { "matchLabels": { "app": "a" } }, "template": template,
+            },
+        })
+    };
+    let mut once = template.clone();
+    once["spec"]["restartPolicy"] = json!("Never");
+    let batch = json!({
+        "apiVersion": "batch/v1", "kind": "Job", "metadata": { "name": "service" },
+        "spec": { "template": once },
+    });
+    let vcjob = job("service", (1, 1), "100m");
+    for document in [
+        workload("Deployment"),
+        workload("StatefulSet"),
+        batch,
+        vcjob,
+    ] {
+        let cluster = vec![node("n1", "4"), queue("default", None)];
+        let outcome = tried(cluster, std::slice::from_ref(&document));
+        let [start] = &outcome.starts[..] else {
+            panic!("it starts: {outcome:?}");
+        };
+        let owner = start.owner.as_ref().expect("somebody's");
+        let wanted = ["apiVersion", "kind"].map(|field| document[field].as_str().expect("text"));
+        assert_eq!([&*owner.api_version, &*owner.kind], wanted);
+        assert_eq!(owner.name, "service");
+    }
+}
