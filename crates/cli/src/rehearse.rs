@@ -60,6 +60,9 @@ const READ: &[Kind] = &[
     Kind::VcJob,
 ];
 
+/// On what somebody acts in a copy beside what is read: a command is followed where it is given.
+const FOLLOWED: &[Kind] = &[Kind::Command];
+
 /// What is read of a cluster beside, for the API goes by it when pods are made.
 const LIMIT_RANGES: &str = "/api/v1/limitranges";
 
@@ -177,7 +180,8 @@ fn unheeded(changes: &[(Document, Change)]) -> Vec<String> {
         Change::Delete(keys) => keys,
         Change::Drain { .. } => &[],
     });
-    let unheeded = keys.filter(|key| key.kind().is_some_and(|kind| !READ.contains(&kind)));
+    let is_heeded = |kind: &Kind| READ.contains(kind) || FOLLOWED.contains(kind);
+    let unheeded = keys.filter(|key| key.kind().is_some_and(|kind| !is_heeded(&kind)));
     unheeded
         .map(|key| {
             format!(

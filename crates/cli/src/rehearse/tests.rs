@@ -141,6 +141,14 @@ apiVersion: scheduling.volcano.sh/v1beta1
 kind: Queue
 metadata: { name: gold }
 ---
+apiVersion: bus.volcano.sh/v1alpha1
+kind: Command
+metadata: { name: end }
+---
+apiVersion: v1
+kind: LimitRange
+metadata: { name: amounts }
+---
 apiVersion: whatif.katmai.dev/v1
 kind: Delete
 objects: [{ apiVersion: apps/v1, kind: DaemonSet, name: agents }]

@@ -309,3 +309,22 @@ fn a_group_is_told_by_whoever_stands_above_it() {
         assert_eq!(owner.name, "service");
     }
 }
+
+#[test]
+fn a_command_is_followed() {
+    let mut runs = job("train", (1, 1), "1");
+    runs["metadata"]["namespace"] = json!("team-a");
+    runs["metadata"]["uid"] = json!("uid-of-train");
+    let command = json!({
+        "apiVersion": "bus.volcano.sh/v1alpha1", "kind": "Command",
+        "metadata": { "name": "end" }, "action": "AbortJob",
+        "target": { "apiVersion": "batch.volcano.sh/v1alpha1", "kind": "Job", "name": "train", "uid": "uid-of-train" },
+    });
+    let gone = tried(
+        vec![node("n1", "4"), queue("default", None), runs],
+        &[command],
+    )
+    .gone;
+    let gone: Vec<&str> = gone.iter().map(|gone| &*gone.name).collect();
+    assert_eq!(gone, ["train-work-0"]);
+}
