@@ -129,6 +129,20 @@ fn a_change_that_is_wrong_is_shown_where_it_stands() {
         mistake.to_string(),
         "drain.yaml:3:1: nodes: is a list of names"
     );
+    let text = "apiVersion: whatif.katmai.dev/v1
+kind: Delete
+objects:
+- { apiVersion: v1, kind: Pod, name: a }
+- apiVersion: v1
+  kind: Pod
+  nmae: b
+";
+    let documents = manifest::parse("delete.yaml", text.to_owned()).expect("it is YAML");
+    let (field, why) = sim::Change::read(&documents[0].object, "default").expect_err("it is wrong");
+    assert_eq!(
+        documents[0].mistake(&field, why).to_string(),
+        "delete.yaml:7:3: objects[1].nmae: is no field here: there are apiVersion, kind, namespace, name"
+    );
 }
 
 #[test]

@@ -128,6 +128,7 @@ impl Change {
         }
         match said(document, "kind") {
             "Delete" => {
+                only(document, "", &["apiVersion", "kind", "objects"])?;
                 let objects = document["objects"].as_array().filter(|it| !it.is_empty());
                 let wrong = || {
                     wrong(
@@ -137,6 +138,8 @@ impl Change {
                 };
                 let objects = objects.ok_or_else(wrong)?.iter().enumerate();
                 let keys = objects.map(|(at, object)| {
+                    let fields = ["apiVersion", "kind", "namespace", "name"];
+                    only(object, &format!("objects[{at}]."), &fields)?;
                     let whole = json!({
                         "apiVersion": object["apiVersion"], "kind": object["kind"], "metadata": object,
                     });
@@ -157,7 +160,24 @@ fn wrong(field: &str, text: &str) -> (String, String) {
     (field.to_owned(), text.to_owned())
 }
 
+/// Refuses a field that is none: it would seem to have been heeded. `within` is the path of the fields.
+fn only(object: &Value, within: &str, fields: &[&str]) -> Result<(), (String, String)> {
+    let mut there = object.as_object().into_iter().flat_map(|it| it.keys());
+    match there.find(|field| !fields.contains(&field.as_str())) {
+        Some(field) => Err(wrong(
+            &format!("{within}{field}"),
+            &format!("is no field here: there are {}", fields.join(", ")),
+        )),
+        None => Ok(()),
+    }
+}
+
 fn drain(document: &Value) -> Result<Change, (String, String)> {
+    only(
+        document,
+        "",
+        &["apiVersion", "kind", "nodes", "nodeSelector"],
+    )?;
     let nodes: Vec<String> = match &document["nodes"] {
         Value::Null => Vec::new(),
         names => serde_json::from_value(names.clone())
@@ -314,12 +334,16 @@ impl Rehearsal {
     }
 
     fn drain(&mut self, names: &[String], labels: &BTreeMap<String, String>) -> Vec<Refused> {
+        let is_selected = |node: &Value| {
+            let has = |(key, value): (&String, &String)| node["metadata"]["labels"][key] == **value;
+            !labels.is_empty() && labels.iter().all(has)
+        };
         let is_meant = |node: &Value| {
             let (_, name) = place(node);
-            let has = |(key, value): (&String, &String)| node["metadata"]["labels"][key] == **value;
-            names.iter().any(|it| it == name) || (!labels.is_empty() && labels.iter().all(has))
+            names.iter().any(|it| it == name) || is_selected(node)
         };
         let nodes = self.objects(Kind::Node);
+        let is_idle = !labels.is_empty() && !nodes.iter().any(is_selected);
         let nodes: Vec<String> = (nodes.iter().filter(|node| is_meant(node)))
             .map(|node| place(node).1.to_owned())
             .collect();
@@ -327,6 +351,16 @@ impl Rehearsal {
         for missing in names.iter().filter(|name| !nodes.contains(name)) {
             refused.push(Refused {
                 what: format!("cordon Node {missing}"),
+                code: 404,
+                message: "there is no such node".to_owned(),
+            });
+        }
+        if is_idle {
+            let labels: Vec<String> = (labels.iter())
+                .map(|(key, value)| format!("{key}={value}"))
+                .collect();
+            refused.push(Refused {
+                what: format!("cordon Nodes with {}", labels.join(",")),
                 code: 404,
                 message: "there is no such node".to_owned(),
             });

@@ -328,3 +328,32 @@ fn a_command_is_followed() {
     let gone: Vec<&str> = gone.iter().map(|gone| &*gone.name).collect();
     assert_eq!(gone, ["train-work-0"]);
 }
+
+#[test]
+fn a_field_that_is_none_is_refused() {
+    let wrong = |document: Value| Change::read(&document, "default").expect_err("it is wrong");
+    let (field, text) =
+        wrong(json!({ "apiVersion": WHAT_IF, "kind": "Drain", "nodes": ["n1"], "force": true }));
+    assert_eq!(field, "force");
+    assert!(text.contains("nodeSelector"), "{text}");
+    let pod = json!({ "apiVersion": "v1", "kind": "Pod", "name": "a", "labels": {} });
+    let deleted = json!([pod]);
+    let (field, _) = wrong(json!({ "apiVersion": WHAT_IF, "kind": "Delete", "objects": deleted }));
+    assert_eq!(field, "objects[0].labels");
+    let (field, _) =
+        wrong(json!({ "apiVersion": WHAT_IF, "kind": "Delete", "objects": [], "nodes": [] }));
+    assert_eq!(field, "nodes");
+}
+
+#[test]
+fn a_selector_that_selects_no_node_is_told() {
+    let mut rehearsal = rehearsal(vec![node("n1", "4"), queue("default", None)]);
+    let drain = json!({
+        "apiVersion": WHAT_IF, "kind": "Drain",
+        "nodes": ["n1"], "nodeSelector": { "rack": "r7", "row": "2" },
+    });
+    let drain = Change::read(&drain, "team-a").expect("it is understood");
+    let refused = rehearsal.change(&drain);
+    let told: Vec<(u16, &str)> = refused.iter().map(|it| (it.code, &*it.what)).collect();
+    assert_eq!(told, [(404, "cordon Nodes with rack=r7,row=2")]);
+}
