@@ -60,6 +60,12 @@ const READ: &[Kind] = &[
     Kind::VcJob,
 ];
 
+/// On what somebody acts in a copy beside what is read: a command is followed where it is given.
+const FOLLOWED: &[Kind] = &[Kind::Command];
+
+/// What is read of a cluster beside, for the API goes by it when pods are made.
+const LIMIT_RANGES: &str = "/api/v1/limitranges";
+
 /// So many objects that cannot be read are named, the others are counted.
 const UNREAD_MAX: usize = 10;
 
@@ -86,16 +92,21 @@ pub async fn rehearse(
     let dump = request.dump.iter();
     let mut objects: Vec<Value> = dump.map(|document| document.object.clone()).collect();
     let stored = match (&request.rules, &cluster) {
-        (RehearsalRules::OfCluster, Some(cluster)) => {
+        (RehearsalRules::OfCluster | RehearsalRules::Unknown, Some(cluster)) => {
             config_map(cluster.clone(), CONFIG_MAP_NAMESPACE, CONFIG_MAP_NAME).await
         }
-        (RehearsalRules::OfCluster, None) => conf_among(&objects).cloned(),
+        (RehearsalRules::OfCluster | RehearsalRules::Unknown, None) => {
+            conf_among(&objects).cloned()
+        }
         (RehearsalRules::Given(_) | RehearsalRules::OfPlane(_), _) => None,
     };
+    if let Some(text) = assumed(request, stored.as_ref()) {
+        console::warn(&text);
+    }
     let mut drivers = drivers(
         match &request.rules {
             RehearsalRules::Given(conf) | RehearsalRules::OfPlane(conf) => Some(conf),
-            RehearsalRules::OfCluster => None,
+            RehearsalRules::OfCluster | RehearsalRules::Unknown => None,
         }
         .or(stored.as_ref().and_then(conf_of).as_ref()),
         &request.serving,
@@ -136,6 +147,17 @@ pub async fn rehearse(
     }
 }
 
+/// What is told where nothing says by which rules a cluster's scheduler decides. A dump is a part of a cluster
+/// in any case.
+fn assumed(request: &RehearsalRequest, stored: Option<&Value>) -> Option<String> {
+    let is_assumed = matches!(request.rules, RehearsalRules::Unknown) && stored.is_none();
+    (is_assumed && request.connection.is_some()).then(|| {
+        format!(
+            "nothing says by which rules this cluster decides (no ConfigMap {CONFIG_MAP_NAMESPACE}/{CONFIG_MAP_NAME} was read), Volcano's built-in ones are taken; name others with --scheduler-conf"
+        )
+    })
+}
+
 /// Whether groups of Kubernetes' own are among the objects, or among what is tried.
 fn has_native_groups(objects: &[Value], question: &RehearsalQuestion) -> bool {
     let text = |object: &Value, field: &str| object[field].as_str().unwrap_or_default().to_owned();
@@ -145,7 +167,7 @@ fn has_native_groups(objects: &[Value], question: &RehearsalQuestion) -> bool {
     });
     is_listed || match question {
         RehearsalQuestion::WhatIf(changes) => changes.iter().any(
-            |(_, change)| matches!(change, Change::Apply(key, _) if key.kind == Kind::NativeGroup),
+            |(_, change)| matches!(change, Change::Apply(key, _) if key.kind() == Some(Kind::NativeGroup)),
         ),
         RehearsalQuestion::Explain(_) => false,
     }
@@ -158,20 +180,19 @@ fn unheeded(changes: &[(Document, Change)]) -> Vec<String> {
         Change::Delete(keys) => keys,
         Change::Drain { .. } => &[],
     });
-    let unheeded = keys.filter(|key| !READ.contains(&key.kind));
+    let is_heeded = |kind: &Kind| READ.contains(kind) || FOLLOWED.contains(kind);
+    let unheeded = keys.filter(|key| key.kind().is_some_and(|kind| !is_heeded(&kind)));
     unheeded
         .map(|key| {
-            let name = [&*key.namespace, &*key.name].map(str::to_owned).join("/");
-            let name = name.trim_start_matches('/');
             format!(
-                "{} {name}: nobody acts on it here, so that nothing is said of what follows from it",
-                key.kind.row().name
+                "{}: nobody acts on it here, so that nothing is said of what follows from it",
+                key.title()
             )
         })
         .collect()
 }
 
-/// What is told of objects that nobody sees here, since they cannot be read.
+/// What is told of objects that nobody sees here, since they cannot be read or nothing is decided on them.
 fn unread(rehearsal: &Rehearsal) -> Vec<String> {
     let unreadable = rehearsal.unreadable();
     let told = unreadable.iter().take(UNREAD_MAX);
@@ -182,6 +203,16 @@ fn unread(rehearsal: &Rehearsal) -> Vec<String> {
         let more = unreadable.len() - UNREAD_MAX;
         texts.push(format!(
             "{more} more objects cannot be read: they are left out"
+        ));
+    }
+    let left_out = rehearsal.left_out().iter();
+    let kinds: Vec<String> = left_out
+        .map(|(kind, count)| format!("{count} {kind}"))
+        .collect();
+    if !kinds.is_empty() {
+        let kinds = kinds.join(", ");
+        texts.push(format!(
+            "objects that have no part in decisions here are left out: {kinds}"
         ));
     }
     texts
@@ -305,6 +336,18 @@ async fn listed(cluster: Arc<dyn Cluster>) -> anyhow::Result<Vec<Value>> {
             object["apiVersion"] = json!(api_version);
             object["kind"] = json!(row.name);
             objects.push(object);
+        }
+    }
+    match rest.list(LIMIT_RANGES).await {
+        Ok(ranges) => objects.extend(ranges.into_iter().map(|mut range| {
+            range["apiVersion"] = json!("v1");
+            range["kind"] = json!("LimitRange");
+            range
+        })),
+        Err(error) => {
+            console::warn(&format!(
+                "limitranges are not taken into account: {error:#}"
+            ));
         }
     }
     Ok(objects)

@@ -475,6 +475,9 @@ pub enum RehearsalRules {
     OfPlane(SchedulerConf),
     /// Those of the ConfigMap in which the cluster keeps them; Volcano's built-in ones without it.
     OfCluster,
+    /// The same, but of a cluster whose scheduler may go by a file that is not known here: it is said if they
+    /// are taken to be the built-in ones.
+    Unknown,
 }
 
 /// What is asked of a copy of a cluster.

@@ -100,8 +100,8 @@ pub const CONTROLLERS: &[Controller] = &[
 /// Those that run only where somebody asks for them: they are no part of a plane.
 pub const ON_REQUEST: &[Controller] = &[sharding::CONTROLLER, sharding::BY_PERIOD];
 
-/// Those that make pods and groups of workloads, for a cluster of which only a part is known: none
-/// takes away what nobody seems to own, and none judges nodes by their signs of life.
+/// Those that make pods and groups of workloads, and that which goes by taints, for a cluster of which only a
+/// part is known: none takes away what nobody seems to own, and none judges nodes by their signs of life.
 pub const WORKLOADS: &[Controller] = &[
     batch_job::CONTROLLER,
     claim::CONTROLLER,
@@ -118,6 +118,7 @@ pub const WORKLOADS: &[Controller] = &[
     resource_quota::CONTROLLER,
     service_account::CONTROLLER,
     stateful_set::CONTROLLER,
+    taint_eviction::CONTROLLER,
     vcjob::CONTROLLER,
     vcjob_expiry::CONTROLLER,
     workload_group::CONTROLLER,

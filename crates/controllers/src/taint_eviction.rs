@@ -3,7 +3,6 @@
 use api::core::{DISRUPTION_TARGET, Node, Pod, Taint, disruption_target};
 use api::intent::ObjectKey;
 use api::kind::Kind;
-use api::time::Time;
 use mirror::{Change, Mirror};
 use serde_json::json;
 
@@ -32,14 +31,9 @@ fn keys(mirror: &Mirror, change: &Change, keys: &mut Vec<ObjectKey>) {
         return;
     };
     let node = mirror.get::<Node>("", &pod.spec.node_name);
-    if node.is_some_and(|node| drives_away(node).next().is_some()) {
+    if node.is_some_and(|node| node.spec.taints.iter().any(Taint::drives_away)) {
         keys.push((*change.key).clone());
     }
-}
-
-fn drives_away(node: &Node) -> impl Iterator<Item = &Taint> {
-    let taints = node.spec.taints.iter();
-    taints.filter(|taint| &*taint.effect == "NoExecute")
 }
 
 fn step(inputs: &Inputs<'_>) -> Step {
@@ -53,32 +47,11 @@ fn step(inputs: &Inputs<'_>) -> Step {
     let Some(node) = mirror.get::<Node>("", &pod.spec.node_name) else {
         return Step::idle();
     };
-    match due(pod, node, inputs.now) {
+    match pod.leaves_at(&node.spec.taints, inputs.now) {
         None => Step::idle(),
         Some(due) if inputs.now < due => Step::wake_at(due),
         Some(_) => evict(inputs, pod),
     }
-}
-
-/// When a pod must go; `None` while it bears every taint for ever.
-fn due(pod: &Pod, node: &Node, now: Time) -> Option<Time> {
-    let mut first: Option<Time> = None;
-    for taint in drives_away(node) {
-        let tolerations = pod.spec.tolerations.iter();
-        let matching: Vec<_> = tolerations.filter(|it| it.tolerates(taint)).collect();
-        if matching.is_empty() {
-            return Some(now);
-        }
-        // A pod that came later is given its time from then on.
-        let since = taint.time_added.max(pod.metadata.creation_timestamp);
-        let seconds = matching.iter().filter_map(|it| it.toleration_seconds).min();
-        if let Some(seconds) = seconds {
-            let wait = seconds.max(0).saturating_mul(1_000);
-            let until = since.unwrap_or(now).plus_ms(wait);
-            first = Some(first.map_or(until, |known| known.min(until)));
-        }
-    }
-    first
 }
 
 /// Says why, then deletes.

@@ -24,6 +24,16 @@ pub(crate) fn write(intent: &Intent) -> Call {
     call::write(&intent)
 }
 
+/// Reads an object.
+pub(crate) fn get(target: &str) -> Call {
+    Call {
+        method: "GET",
+        target: target.to_owned(),
+        content_type: "",
+        body: Vec::new(),
+    }
+}
+
 /// Makes an object.
 pub(crate) fn post(target: &str, body: &Value) -> Call {
     Call {

@@ -53,7 +53,9 @@ pub use fault::{FAULTS, Fault, NOT_YET, NotYet, Strikes};
 pub use judge::Finding;
 pub use play::{Audience, Stage, Told};
 pub use random::Random;
-pub use rehearsal::{Before, Change, Fate, Gone, Outcome, Refused, Rehearsal, WHAT_IF};
+pub use rehearsal::{
+    Before, Change, Fate, Gone, Leaves, Named, Outcome, Owner, Refused, Rehearsal, WHAT_IF,
+};
 pub use report::{QueueSum, Report, ResourceSum, Turned, Waits, Workload};
 pub use script::{Mistake, Script};
 pub use settings::{Faults, Settings};

@@ -9,7 +9,9 @@
 //! has a node runs and is ready; the same objects give the same answers.
 
 mod change;
+mod limits;
 mod outcome;
+mod owners;
 mod taints;
 
 use std::collections::{BTreeMap, BTreeSet};
@@ -30,8 +32,9 @@ use crate::calls;
 use crate::random::Random;
 use crate::wire::{Answered, Next, Server};
 
-pub use change::{Change, Refused, WHAT_IF};
-pub use outcome::{Before, Fate, Gone, Outcome};
+pub use change::{Change, Named, Refused, WHAT_IF};
+pub use outcome::{Before, Fate, Gone, Leaves, Outcome};
+pub use owners::Owner;
 
 /// Rounds in one settling; a rehearsal that needs more is taken to run for ever.
 const ROUNDS_MAX: u64 = 5_000_000;
@@ -45,7 +48,9 @@ pub struct Rehearsal {
     driver: Driver,
     watches: BTreeMap<RequestId, Box<Watch>>,
     now: Time,
-    left_out: usize,
+    /// When something was changed last.
+    changed_at: Time,
+    left_out: BTreeMap<String, usize>,
     unreadable: Vec<LoadError>,
     /// Whether it was not said which namespaces there are.
     makes_namespaces: bool,
@@ -65,24 +70,33 @@ impl Rehearsal {
     /// is not in the list. Where no namespace is among the objects each that is named is there.
     pub fn of(objects: Vec<Value>, drivers: driver::Settings, now: Time) -> Rehearsal {
         let mut records = Vec::new();
-        let (objects, mut left_out) = taints::on_devices(objects);
+        let (objects, rules) = taints::on_devices(objects);
+        let mut left_out = BTreeMap::new();
+        if rules > 0 {
+            left_out.insert(Kind::DeviceTaintRule.row().name.to_owned(), rules);
+        }
         let mut namespaces = BTreeSet::new();
         let mut random = Random::new(1);
         let mut makes_namespaces = true;
         for mut object in objects {
             change::with_one_applier(&mut object);
-            match Kind::find(said(&object, "apiVersion"), said(&object, "kind")) {
-                Some(kind) => {
-                    makes_namespaces &= kind != Kind::Namespace;
-                    let (namespace, _) = place(&object);
-                    if !namespace.is_empty() {
-                        namespaces.insert(namespace.to_owned());
-                    }
-                    let revision = records.len() as u64 + 1;
-                    records.push(record(kind, object, (revision, now), &mut random));
+            let kind = Kind::find(said(&object, "apiVersion"), said(&object, "kind"));
+            let resource = match kind.map(Kind::row) {
+                Some(row) => format!("{}/{}", row.group, row.plural),
+                None if limits::is_one(&object) => limits::RESOURCE.to_owned(),
+                None => {
+                    let kind = said(&object, "kind").to_owned();
+                    *left_out.entry(kind).or_default() += 1;
+                    continue;
                 }
-                None => left_out += 1,
+            };
+            makes_namespaces &= kind != Some(Kind::Namespace);
+            let (namespace, _) = place(&object);
+            if !namespace.is_empty() {
+                namespaces.insert(namespace.to_owned());
             }
+            let revision = records.len() as u64 + 1;
+            records.push(record(resource, object, (revision, now), &mut random));
         }
         let namespaces: Vec<Value> = namespaces
             .into_iter()
@@ -94,6 +108,7 @@ impl Rehearsal {
             driver: Driver::new(drivers),
             watches: BTreeMap::new(),
             now,
+            changed_at: now,
             left_out,
             unreadable,
             makes_namespaces,
@@ -105,9 +120,9 @@ impl Rehearsal {
         rehearsal
     }
 
-    /// How many objects were left out.
-    pub fn left_out(&self) -> usize {
-        self.left_out
+    /// How many objects of which kinds were left out.
+    pub fn left_out(&self) -> &BTreeMap<String, usize> {
+        &self.left_out
     }
 
     /// Objects that cannot be read: nobody sees them here.
@@ -178,16 +193,14 @@ impl Rehearsal {
             if pod.is_terminating() {
                 going.extend(meta.finalizers.is_empty().then(target));
             } else if is_new && !pod.spec.node_name.is_empty() {
-                bound.push((target(), meta.uid.to_string()));
+                bound.push(runs(&target(), pod, self.now));
             }
         }
         let mut calls = Vec::new();
         for target in going {
             calls.push(calls::delete(format!("{target}?gracePeriodSeconds=0")));
         }
-        for (target, uid) in bound {
-            calls.push(runs(&target, &uid, self.now));
-        }
+        calls.extend(bound);
         let mut is_any = false;
         for call in calls {
             is_any |= self.call(&call).code == 200;
@@ -288,7 +301,7 @@ impl Rehearsal {
 /// A record of the object as it is stored. Revisions are counted anew: those of a list are not
 /// comparable with those that will be.
 fn record(
-    kind: Kind,
+    resource: String,
     mut object: Value,
     (revision, now): (u64, Time),
     random: &mut Random,
@@ -306,9 +319,8 @@ fn record(
         "" => name.to_owned(),
         _ => format!("{namespace}/{name}"),
     };
-    let row = kind.row();
     let stored = Stored {
-        resource: format!("{}/{}", row.group, row.plural).into(),
+        resource: resource.into(),
         key: key.into(),
         state: Some(State {
             revision,
@@ -321,14 +333,24 @@ fn record(
     }
 }
 
-/// What a kubelet says of a pod that runs.
-fn runs(target: &str, uid: &str, now: Time) -> Call {
+/// What a kubelet says of a pod that runs: whoever waits for one asks each of its containers.
+fn runs(target: &str, pod: &api::core::Pod, now: Time) -> Call {
     let now = now.seconds_text();
+    let containers = pod.spec.containers.iter().map(|container| {
+        json!({
+            "name": container.name, "image": container.image, "imageID": "", "restartCount": 0,
+            "ready": true, "started": true, "state": { "running": { "startedAt": now } },
+        })
+    });
+    let containers: Vec<Value> = containers.collect();
     let ready = ["Initialized", "ContainersReady", "Ready"];
     let ready = ready.map(|it| json!({ "type": it, "status": "True", "lastTransitionTime": now }));
     let patch = json!({
-        "metadata": { "uid": uid },
-        "status": { "phase": "Running", "startTime": now, "conditions": ready },
+        "metadata": { "uid": pod.metadata.uid },
+        "status": {
+            "phase": "Running", "startTime": now,
+            "conditions": ready, "containerStatuses": containers,
+        },
     });
     Call {
         content_type: "application/strategic-merge-patch+json",

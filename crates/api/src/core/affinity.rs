@@ -152,3 +152,33 @@ impl Toleration {
         }
     }
 }
+
+impl Taint {
+    /// Whether it drives pods away that do not bear it.
+    pub fn drives_away(&self) -> bool {
+        &*self.effect == "NoExecute"
+    }
+}
+
+impl super::Pod {
+    /// When it must leave a node with these taints; `None` while it bears every one for ever.
+    pub fn leaves_at(&self, taints: &[Taint], now: crate::time::Time) -> Option<crate::time::Time> {
+        let mut first: Option<crate::time::Time> = None;
+        for taint in taints.iter().filter(|taint| taint.drives_away()) {
+            let tolerations = self.spec.tolerations.iter();
+            let matching: Vec<_> = tolerations.filter(|it| it.tolerates(taint)).collect();
+            if matching.is_empty() {
+                return Some(now);
+            }
+            // A pod that came later is given its time from then on.
+            let since = taint.time_added.max(self.metadata.creation_timestamp);
+            let seconds = matching.iter().filter_map(|it| it.toleration_seconds).min();
+            if let Some(seconds) = seconds {
+                let wait = seconds.max(0).saturating_mul(1_000);
+                let until = since.unwrap_or(now).plus_ms(wait);
+                first = Some(first.map_or(until, |known| known.min(until)));
+            }
+        }
+        first
+    }
+}

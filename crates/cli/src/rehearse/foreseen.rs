@@ -3,8 +3,9 @@
 use std::collections::BTreeMap;
 use std::fmt::Write as _;
 
+use api::kind::Kind;
 use serde_json::{Value, json};
-use sim::{Fate, Gone, Outcome, Refused};
+use sim::{Fate, Gone, Leaves, Outcome, Owner, Refused};
 
 /// The outcome for people.
 pub(super) fn text(refused: &[Refused], outcome: &Outcome) -> String {
@@ -16,6 +17,11 @@ pub(super) fn text(refused: &[Refused], outcome: &Outcome) -> String {
         &mut text,
         "would lose their place:",
         outcome.gone.iter().map(gone),
+    );
+    section(
+        &mut text,
+        "would have to leave later:",
+        outcome.leave_later.iter().map(leaves),
     );
     if text.is_empty() {
         text.push_str("nothing would start, wait or lose its place\n");
@@ -43,10 +49,19 @@ fn refusal(refused: &Refused) -> String {
 }
 
 fn title(fate: &Fate) -> String {
-    match &fate.job {
-        Some(job) => format!("vcjob {}/{job}", fate.namespace),
+    match &fate.owner {
+        Some(owner) => format!("{} {}/{}", word(owner), fate.namespace, owner.name),
         None if fate.is_lone => format!("pod {}/{}", fate.namespace, fate.name),
         None => format!("{}/{}", fate.namespace, fate.name),
+    }
+}
+
+/// How people call an owner's kind.
+fn word(owner: &Owner) -> String {
+    match owner.known() {
+        Some(Kind::VcJob) => "vcjob".to_owned(),
+        Some(Kind::BatchJob) => "batch job".to_owned(),
+        _ => owner.kind.to_lowercase(),
     }
 }
 
@@ -106,6 +121,13 @@ fn gone(gone: &Gone) -> String {
     text
 }
 
+fn leaves(leaves: &Leaves) -> String {
+    format!(
+        "{}/{} on {}: in {} s, so long it tolerates the node's taint",
+        leaves.namespace, leaves.name, leaves.node, leaves.seconds
+    )
+}
+
 /// The outcome for machines.
 pub(super) fn json(refused: &[Refused], outcome: &Outcome) -> Value {
     let refused = refused
@@ -117,7 +139,10 @@ pub(super) fn json(refused: &[Refused], outcome: &Outcome) -> Value {
                 "namespace": it.namespace,
                 "name": it.name,
                 "kind": if it.is_lone { "Pod" } else { "PodGroup" },
-                "job": it.job,
+                "job": it.owner.as_ref().filter(|it| it.known() == Some(Kind::VcJob)).map(|it| &it.name),
+                "owner": it.owner.as_ref().map(|it| json!({
+                    "apiVersion": it.api_version, "kind": it.kind, "name": it.name,
+                })),
                 "placed": it.placed,
                 "pods": it.pods,
                 "nodes": it.nodes,
@@ -136,10 +161,19 @@ pub(super) fn json(refused: &[Refused], outcome: &Outcome) -> Value {
             "againOn": it.again_on,
         })
     });
+    let later = outcome.leave_later.iter().map(|it| {
+        json!({
+            "namespace": it.namespace,
+            "name": it.name,
+            "node": it.node,
+            "seconds": it.seconds,
+        })
+    });
     json!({
         "refused": refused.collect::<Vec<_>>(),
         "starts": fates(&outcome.starts),
         "waits": fates(&outcome.waits),
         "gone": gone.collect::<Vec<_>>(),
+        "leaveLater": later.collect::<Vec<_>>(),
     })
 }

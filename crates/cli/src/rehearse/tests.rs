@@ -7,7 +7,8 @@ use serde_json::{Value, json};
 
 use super::{READ, Rehearsal, explained, foreseen, unread};
 use crate::manifest;
-use crate::start::{Outcome, RehearsalQuestion, RehearsalRequest, Start};
+use crate::start::{Outcome, RehearsalQuestion, RehearsalRequest, RehearsalRules, Start};
+use crate::state::{Announcement, StateDir};
 
 const CLUSTER: &str = "../../examples/whatif/cluster.yaml";
 
@@ -54,6 +55,23 @@ fn objects_that_cannot_be_read_are_named_and_of_many_the_rest_is_counted() {
     assert_eq!(told.len(), 11);
     assert!(told[0].contains("nodes n0"), "{}", told[0]);
     assert!(told[10].starts_with("3 more objects"), "{}", told[10]);
+}
+
+#[test]
+fn what_has_no_part_in_decisions_is_told_by_kind() {
+    let other = |kind: &str| json!({ "apiVersion": "v1", "kind": kind, "metadata": { "name": "a", "namespace": "b" } });
+    let told = unread(&of([
+        "PodTemplate",
+        "Endpoints",
+        "PodTemplate",
+        "LimitRange",
+    ]
+    .map(other)
+    .to_vec()));
+    assert_eq!(
+        told,
+        ["objects that have no part in decisions here are left out: 1 Endpoints, 2 PodTemplate"]
+    );
 }
 
 /// What is not read of a cluster looks as if it were missing there.
@@ -111,6 +129,20 @@ fn a_change_that_is_wrong_is_shown_where_it_stands() {
         mistake.to_string(),
         "drain.yaml:3:1: nodes: is a list of names"
     );
+    let text = "apiVersion: whatif.katmai.dev/v1
+kind: Delete
+objects:
+- { apiVersion: v1, kind: Pod, name: a }
+- apiVersion: v1
+  kind: Pod
+  nmae: b
+";
+    let documents = manifest::parse("delete.yaml", text.to_owned()).expect("it is YAML");
+    let (field, why) = sim::Change::read(&documents[0].object, "default").expect_err("it is wrong");
+    assert_eq!(
+        documents[0].mistake(&field, why).to_string(),
+        "delete.yaml:7:3: objects[1].nmae: is no field here: there are apiVersion, kind, namespace, name"
+    );
 }
 
 #[test]
@@ -122,6 +154,14 @@ metadata: { name: nightly }
 apiVersion: scheduling.volcano.sh/v1beta1
 kind: Queue
 metadata: { name: gold }
+---
+apiVersion: bus.volcano.sh/v1alpha1
+kind: Command
+metadata: { name: end }
+---
+apiVersion: v1
+kind: LimitRange
+metadata: { name: amounts }
 ---
 apiVersion: whatif.katmai.dev/v1
 kind: Delete
@@ -136,6 +176,39 @@ objects: [{ apiVersion: apps/v1, kind: DaemonSet, name: agents }]
     assert_eq!(told.len(), 2, "{told:?}");
     assert!(told[0].starts_with("CronJob team-a/nightly: nobody acts on it"));
     assert!(told[1].starts_with("DaemonSet team-a/agents: nobody"));
+}
+
+#[test]
+fn a_group_is_called_as_people_call_its_owner() {
+    let called = |api_version: &str, kind: &str| {
+        let start = sim::Fate {
+            namespace: "default".to_owned(),
+            name: "podgroup-of-a-uid".to_owned(),
+            owner: Some(sim::Owner {
+                api_version: api_version.to_owned(),
+                kind: kind.to_owned(),
+                name: "d".to_owned(),
+            }),
+            ..sim::Fate::default()
+        };
+        let starts = sim::Outcome {
+            starts: vec![start],
+            ..sim::Outcome::default()
+        };
+        let json = foreseen::json(&[], &starts);
+        assert_eq!(json["starts"][0]["owner"]["kind"], *kind);
+        let text = foreseen::text(&[], &starts);
+        let line = text.lines().nth(1).expect("it starts");
+        let (title, _) = line.trim().split_once(':').expect("a title");
+        title.to_owned()
+    };
+    assert_eq!(
+        called("batch.volcano.sh/v1alpha1", "Job"),
+        "vcjob default/d"
+    );
+    assert_eq!(called("batch/v1", "Job"), "batch job default/d");
+    assert_eq!(called("apps/v1", "Deployment"), "deployment default/d");
+    assert_eq!(called("example.com/v1", "Thing"), "thing default/d");
 }
 
 /// A dump may hold the rules, as the cluster does.
@@ -186,4 +259,56 @@ fn what_a_scheduler_knows_is_enough_to_explain() {
         explained::text(&of_whole),
         "what was not read makes no difference"
     );
+}
+
+/// A plane is known by its address, whichever way its kubeconfig was given.
+#[test]
+fn the_rules_of_a_plane_hold_where_its_kubeconfig_is_named() {
+    let name = format!("katmai-cli-rules-{}", std::process::id());
+    let directory = std::env::temp_dir().join(name);
+    let state = StateDir::at(&directory);
+    let lock = state.lock().expect("nobody is there");
+    let conf = directory.join("rules.conf");
+    std::fs::write(&conf, "actions: allocate\n").expect("there is room");
+    let config = |server: &str| {
+        json!({
+            "current-context": "here",
+            "contexts": [{ "name": "here", "context": { "cluster": "one", "user": "me" } }],
+            "clusters": [
+                { "name": "other", "cluster": { "server": "https://127.0.0.1:1" } },
+                { "name": "one", "cluster": { "server": server } },
+            ],
+        })
+        .to_string()
+    };
+    let plane = Announcement {
+        address: "https://127.0.0.1:7443",
+        kubeconfig: &config("https://127.0.0.1:7443"),
+        scheduler_conf: Some(&conf),
+        serving: &["--scheduler-name=gold".to_owned()],
+    };
+    state.announce(&lock, plane).expect("there is room");
+    let asked = |file: &std::path::Path| {
+        let file = file.to_str().expect("it is text");
+        typed(&["katmai", "explain", "pg", "train", "--kubeconfig", file])
+    };
+    let request = asked(&state.kubeconfig());
+    let RehearsalRules::OfPlane(rules) = &request.rules else {
+        panic!("the plane's: {:?}", request.rules);
+    };
+    assert_eq!(rules.placement.actions.join(" "), "allocate");
+    let names: Vec<&str> = (request.serving.scheduler_names.iter())
+        .map(|name| &**name)
+        .collect();
+    assert_eq!(names, ["gold"]);
+    assert_eq!(super::assumed(&request, None), None);
+
+    let elsewhere = directory.join("elsewhere");
+    std::fs::write(&elsewhere, config("https://10.0.0.1:6443")).expect("there is room");
+    let request = asked(&elsewhere);
+    assert!(matches!(request.rules, RehearsalRules::Unknown));
+    let told = super::assumed(&request, None).expect("it is said");
+    assert!(told.contains("Volcano's built-in ones"), "{told}");
+    assert_eq!(super::assumed(&request, Some(&json!({}))), None);
+    std::fs::remove_dir_all(&directory).expect("it is ours");
 }

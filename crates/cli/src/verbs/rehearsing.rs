@@ -44,7 +44,11 @@ impl Rehearsing {
                 Err(mistakes) => return Ok(complain(&mistakes, format)),
             },
         };
-        let is_plane = self.kubeconfig.is_none() && self.dump.is_empty();
+        let plane = match &self.kubeconfig {
+            Some(kubeconfig) => self.place.running_by(kubeconfig)?,
+            None if self.dump.is_empty() => self.place.running()?,
+            None => None,
+        };
         let connection = match (self.kubeconfig, self.dump.is_empty()) {
             (_, false) => None,
             (Some(path), true) => Some(Connection {
@@ -53,10 +57,7 @@ impl Rehearsing {
             }),
             (None, true) => Some(self.place.connection()?),
         };
-        let plane = match is_plane {
-            true => self.place.running()?,
-            false => None,
-        };
+        let is_known = plane.is_some();
         let (of_plane, words) = plane
             .map(|plane| (plane.scheduler_conf, plane.serving))
             .unwrap_or_default();
@@ -68,7 +69,8 @@ impl Rehearsing {
         let given = self.scheduler_conf.as_deref();
         let loaded = given.or(of_plane.as_deref()).map(scheduler_conf::load);
         let rules = match loaded.transpose() {
-            Ok(None) => RehearsalRules::OfCluster,
+            Ok(None) if is_known => RehearsalRules::OfCluster,
+            Ok(None) => RehearsalRules::Unknown,
             Ok(Some(loaded)) => match given {
                 Some(_) => RehearsalRules::Given(loaded.conf),
                 None => RehearsalRules::OfPlane(loaded.conf),

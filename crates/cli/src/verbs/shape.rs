@@ -1,10 +1,12 @@
 //! Arguments that several verbs share: where the plane's state lies, and what shape it has.
 
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 
 use anyhow::bail;
 use api::quantity::Quantity;
+use api::yaml::{self, Limits};
 use clap::Args;
+use serde_json::Value;
 
 use super::meeting::MeetingArguments;
 use super::serving::ServingArguments;
@@ -49,6 +51,43 @@ impl Place {
     pub(super) fn running(&self) -> anyhow::Result<Option<Running>> {
         self.state()?.running()
     }
+
+    /// The same of the plane that a kubeconfig leads to: the user's, or that in whose directory the file
+    /// lies. None where it leads elsewhere, or cannot be understood: whoever connects says so.
+    pub(super) fn running_by(&self, kubeconfig: &Path) -> anyhow::Result<Option<Running>> {
+        let Some(server) = server_of(kubeconfig) else {
+            return Ok(None);
+        };
+        // Without a home there is no plane of the user.
+        let of_user = self.state().ok();
+        let beside = kubeconfig.parent().map(|directory| match directory {
+            here if here.as_os_str().is_empty() => StateDir::at("."),
+            directory => StateDir::at(directory),
+        });
+        for state in of_user.into_iter().chain(beside) {
+            if let Some(running) = state.running()?
+                && running.address.trim_end_matches('/') == server
+            {
+                return Ok(Some(running));
+            }
+        }
+        Ok(None)
+    }
+}
+
+/// The server that a kubeconfig leads to.
+fn server_of(kubeconfig: &Path) -> Option<String> {
+    let text = std::fs::read_to_string(kubeconfig).ok()?;
+    let documents = yaml::documents(&text, Limits::MANIFESTS).ok()?;
+    let config = documents.first()?.json().ok()?;
+    let named = |list: &str, name: &Value| {
+        let mut all = config[list].as_array()?.iter();
+        all.find(|it| it["name"] == *name).cloned()
+    };
+    let context = named("contexts", &config["current-context"])?;
+    let cluster = named("clusters", &context["context"]["cluster"])?;
+    let server = cluster["cluster"]["server"].as_str()?;
+    Some(server.trim_end_matches('/').to_owned())
 }
 
 // What a new plane looks like.

@@ -2,13 +2,14 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use api::call::{self, Call};
+use api::call::Call;
 use api::intent::ObjectKey;
 use api::kind::{KINDS, Kind};
+use api::time::Time;
 use serde_json::{Value, json};
 use store::Response;
 
-use super::{Rehearsal, place, said};
+use super::{Rehearsal, limits, place, said};
 use crate::calls;
 
 /// `apiVersion` of the kinds that are no manifests: `Delete` and `Drain`.
@@ -28,13 +29,68 @@ const OWNED: &[Kind] = &[
     Kind::VcJob,
 ];
 
+/// An object that a change names.
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub enum Named {
+    /// One of a kind that somebody decides on.
+    Known(ObjectKey),
+    /// A LimitRange, which only the API goes by.
+    LimitRange {
+        /// Its namespace.
+        namespace: String,
+        /// Its name.
+        name: String,
+    },
+}
+
+impl Named {
+    /// Its kind, if it is one that somebody decides on.
+    pub fn kind(&self) -> Option<Kind> {
+        match self {
+            Named::Known(key) => Some(key.kind),
+            Named::LimitRange { .. } => None,
+        }
+    }
+
+    /// Where an API serves it.
+    pub fn path(&self) -> String {
+        match self {
+            Named::Known(key) => key.kind.path(&key.namespace, &key.name),
+            Named::LimitRange { namespace, name } => limits::path(namespace, name),
+        }
+    }
+
+    /// Its kind, namespace and name, for people.
+    pub fn title(&self) -> String {
+        let kind = self.kind().map_or(limits::KIND, |kind| kind.row().name);
+        match (self.namespace(), self.name()) {
+            ("", name) => format!("{kind} {name}"),
+            (namespace, name) => format!("{kind} {namespace}/{name}"),
+        }
+    }
+
+    fn namespace(&self) -> &str {
+        match self {
+            Named::Known(key) => &key.namespace,
+            Named::LimitRange { namespace, .. } => namespace,
+        }
+    }
+
+    fn name(&self) -> &str {
+        match self {
+            Named::Known(key) => &key.name,
+            Named::LimitRange { name, .. } => name,
+        }
+    }
+}
+
 /// One change of the cluster.
 #[derive(Clone, Debug, PartialEq)]
 pub enum Change {
     /// A manifest, as by `kubectl apply --server-side --force-conflicts`.
-    Apply(ObjectKey, Value),
+    Apply(Named, Value),
     /// Objects go.
-    Delete(Vec<ObjectKey>),
+    Delete(Vec<Named>),
     /// Nodes are cordoned and what runs there is evicted, as by `kubectl drain --ignore-daemonsets
     /// --force --delete-emptydir-data`: not pods that a node shows of its own files.
     Drain {
@@ -65,13 +121,14 @@ impl Change {
         if said(document, "apiVersion") != WHAT_IF {
             let mut object = document.clone();
             let key = key_of(document, "", namespace)?;
-            if !key.namespace.is_empty() {
-                object["metadata"]["namespace"] = json!(key.namespace);
+            if !key.namespace().is_empty() {
+                object["metadata"]["namespace"] = json!(key.namespace());
             }
             return Ok(Change::Apply(key, object));
         }
         match said(document, "kind") {
             "Delete" => {
+                only(document, "", &["apiVersion", "kind", "objects"])?;
                 let objects = document["objects"].as_array().filter(|it| !it.is_empty());
                 let wrong = || {
                     wrong(
@@ -81,6 +138,8 @@ impl Change {
                 };
                 let objects = objects.ok_or_else(wrong)?.iter().enumerate();
                 let keys = objects.map(|(at, object)| {
+                    let fields = ["apiVersion", "kind", "namespace", "name"];
+                    only(object, &format!("objects[{at}]."), &fields)?;
                     let whole = json!({
                         "apiVersion": object["apiVersion"], "kind": object["kind"], "metadata": object,
                     });
@@ -101,7 +160,24 @@ fn wrong(field: &str, text: &str) -> (String, String) {
     (field.to_owned(), text.to_owned())
 }
 
+/// Refuses a field that is none: it would seem to have been heeded. `within` is the path of the fields.
+fn only(object: &Value, within: &str, fields: &[&str]) -> Result<(), (String, String)> {
+    let mut there = object.as_object().into_iter().flat_map(|it| it.keys());
+    match there.find(|field| !fields.contains(&field.as_str())) {
+        Some(field) => Err(wrong(
+            &format!("{within}{field}"),
+            &format!("is no field here: there are {}", fields.join(", ")),
+        )),
+        None => Ok(()),
+    }
+}
+
 fn drain(document: &Value) -> Result<Change, (String, String)> {
+    only(
+        document,
+        "",
+        &["apiVersion", "kind", "nodes", "nodeSelector"],
+    )?;
     let nodes: Vec<String> = match &document["nodes"] {
         Value::Null => Vec::new(),
         names => serde_json::from_value(names.clone())
@@ -122,12 +198,13 @@ fn drain(document: &Value) -> Result<Change, (String, String)> {
 }
 
 /// `within` is the path of the fields.
-fn key_of(object: &Value, within: &str, namespace: &str) -> Result<ObjectKey, (String, String)> {
+fn key_of(object: &Value, within: &str, namespace: &str) -> Result<Named, (String, String)> {
     let (version, name) = (said(object, "apiVersion"), said(object, "kind"));
-    let kind = Kind::find(version, name).ok_or_else(|| {
+    let kind = Kind::find(version, name);
+    if kind.is_none() && !limits::is_one(object) {
         let text = format!("{name} of {version:?} has no part in decisions");
-        wrong(&format!("{within}kind"), &text)
-    })?;
+        return Err(wrong(&format!("{within}kind"), &text));
+    }
     let (given, name) = place(object);
     if name.is_empty() {
         let field = if within.is_empty() {
@@ -137,25 +214,25 @@ fn key_of(object: &Value, within: &str, namespace: &str) -> Result<ObjectKey, (S
         };
         return Err(wrong(&format!("{field}name"), "is missing"));
     }
-    let namespace = match (kind.row().namespaced, given) {
+    let is_namespaced = kind.is_none_or(|kind| kind.row().namespaced);
+    let namespace = match (is_namespaced, given) {
         (false, _) => "",
         (true, "") => namespace,
         (true, given) => given,
     };
-    Ok(ObjectKey::new(kind, namespace, name))
-}
-
-fn title(key: &ObjectKey) -> String {
-    let kind = key.kind.row().name;
-    match &*key.namespace {
-        "" => format!("{kind} {}", key.name),
-        namespace => format!("{kind} {namespace}/{}", key.name),
-    }
+    Ok(match kind {
+        Some(kind) => Named::Known(ObjectKey::new(kind, namespace, name)),
+        None => Named::LimitRange {
+            namespace: namespace.to_owned(),
+            name: name.to_owned(),
+        },
+    })
 }
 
 impl Rehearsal {
     /// Makes a change, and says what of it would be refused. Nothing is decided yet.
     pub fn change(&mut self, change: &Change) -> Vec<Refused> {
+        self.changed_at = self.now;
         match change {
             Change::Apply(key, object) => self.apply(key, object).into_iter().collect(),
             Change::Delete(keys) => {
@@ -166,29 +243,33 @@ impl Rehearsal {
         }
     }
 
-    fn apply(&mut self, key: &ObjectKey, object: &Value) -> Option<Refused> {
-        if !key.namespace.is_empty() && self.makes_namespaces {
+    fn apply(&mut self, key: &Named, object: &Value) -> Option<Refused> {
+        if !key.namespace().is_empty() && self.makes_namespaces {
             // Whoever submits something has a namespace for it.
-            let namespace = super::namespace(&key.namespace);
+            let namespace = super::namespace(key.namespace());
             self.call(&calls::post(&Kind::Namespace.path("", ""), &namespace));
         }
-        let target = key.kind.path(&key.namespace, &key.name);
+        let target = key.path();
         let apply = |target: &str| Call {
             method: "PATCH",
             target: format!("{target}?fieldManager={APPLIER}&force=true"),
             content_type: "application/apply-patch+yaml",
             body: object.to_string().into_bytes(),
         };
-        let what = format!("apply {}", title(key));
-        let is_new = self.call(&call::get(key.kind, "", &key.name)).code == 404;
+        let what = format!("apply {}", key.title());
+        let found = self.call(&calls::get(&target));
+        let is_new = found.code == 404;
+        let stood: Value = serde_json::from_slice(&found.body).unwrap_or_default();
         let refused = self.tried(what.clone(), &apply(&target));
-        if key.kind != Kind::Node || refused.is_some() {
+        if key.kind() != Some(Kind::Node) || refused.is_some() {
             return refused;
         }
         // What a kubelet would say of a node is said here; and no taint is left of its beginning.
         let taints = object["spec"]["taints"].as_array();
         let refused = (is_new || taints.is_some()).then(|| {
-            let taints = json!({ "spec": { "taints": taints.cloned().unwrap_or_default() } });
+            let taints = taints.cloned().unwrap_or_default().into_iter();
+            let taints: Vec<Value> = taints.map(|taint| since(taint, &stood, self.now)).collect();
+            let taints = json!({ "spec": { "taints": taints } });
             self.tried(what.clone(), &calls::merge(&target, &taints))
         });
         let refused = refused.flatten();
@@ -197,23 +278,23 @@ impl Rehearsal {
 
     /// Deletes an object and what it owns, whoever else is asked to do so; each once, for what stays for a
     /// while may own itself in the end.
-    fn delete(&mut self, key: &ObjectKey, asked: &mut BTreeSet<ObjectKey>) -> Option<Refused> {
+    fn delete(&mut self, key: &Named, asked: &mut BTreeSet<Named>) -> Option<Refused> {
         if !asked.insert(key.clone()) {
             return None;
         }
-        let target = key.kind.path(&key.namespace, &key.name);
-        let found = self.call(&call::get(key.kind, &key.namespace, &key.name));
+        let target = key.path();
+        let found = self.call(&calls::get(&target));
         let uid =
             crate::stored::uid(&serde_json::from_slice(&found.body).unwrap_or_default()).to_owned();
-        let what = format!("delete {}", title(key));
+        let what = format!("delete {}", key.title());
         let refused = self.tried(what, &calls::delete(target));
         if refused.is_none() && !uid.is_empty() {
             for dependant in self.owned_by(&uid) {
                 self.delete(&dependant, asked);
             }
         }
-        if refused.is_none() && key.kind == Kind::Namespace {
-            for there in self.within(&key.name) {
+        if refused.is_none() && key.kind() == Some(Kind::Namespace) {
+            for there in self.within(key.name()) {
                 self.delete(&there, asked);
             }
         }
@@ -221,20 +302,20 @@ impl Rehearsal {
     }
 
     /// What lies in a namespace.
-    fn within(&mut self, namespace: &str) -> Vec<ObjectKey> {
+    fn within(&mut self, namespace: &str) -> Vec<Named> {
         let mut found = Vec::new();
         for row in KINDS.iter().filter(|row| row.namespaced) {
             for object in self.objects(row.kind) {
                 let (its, name) = place(&object);
                 if its == namespace {
-                    found.push(ObjectKey::new(row.kind, namespace, name));
+                    found.push(Named::Known(ObjectKey::new(row.kind, namespace, name)));
                 }
             }
         }
         found
     }
 
-    fn owned_by(&mut self, uid: &str) -> Vec<ObjectKey> {
+    fn owned_by(&mut self, uid: &str) -> Vec<Named> {
         let mut found = Vec::new();
         for kind in OWNED {
             for object in self.objects(*kind) {
@@ -245,7 +326,7 @@ impl Rehearsal {
                     .any(|owner| owner["uid"] == uid)
                 {
                     let (namespace, name) = place(&object);
-                    found.push(ObjectKey::new(*kind, namespace, name));
+                    found.push(Named::Known(ObjectKey::new(*kind, namespace, name)));
                 }
             }
         }
@@ -253,12 +334,16 @@ impl Rehearsal {
     }
 
     fn drain(&mut self, names: &[String], labels: &BTreeMap<String, String>) -> Vec<Refused> {
+        let is_selected = |node: &Value| {
+            let has = |(key, value): (&String, &String)| node["metadata"]["labels"][key] == **value;
+            !labels.is_empty() && labels.iter().all(has)
+        };
         let is_meant = |node: &Value| {
             let (_, name) = place(node);
-            let has = |(key, value): (&String, &String)| node["metadata"]["labels"][key] == **value;
-            names.iter().any(|it| it == name) || (!labels.is_empty() && labels.iter().all(has))
+            names.iter().any(|it| it == name) || is_selected(node)
         };
         let nodes = self.objects(Kind::Node);
+        let is_idle = !labels.is_empty() && !nodes.iter().any(is_selected);
         let nodes: Vec<String> = (nodes.iter().filter(|node| is_meant(node)))
             .map(|node| place(node).1.to_owned())
             .collect();
@@ -266,6 +351,16 @@ impl Rehearsal {
         for missing in names.iter().filter(|name| !nodes.contains(name)) {
             refused.push(Refused {
                 what: format!("cordon Node {missing}"),
+                code: 404,
+                message: "there is no such node".to_owned(),
+            });
+        }
+        if is_idle {
+            let labels: Vec<String> = (labels.iter())
+                .map(|(key, value)| format!("{key}={value}"))
+                .collect();
+            refused.push(Refused {
+                what: format!("cordon Nodes with {}", labels.join(",")),
                 code: 404,
                 message: "there is no such node".to_owned(),
             });
@@ -308,6 +403,21 @@ impl Rehearsal {
             message: super::refusal(&response).message.into(),
         })
     }
+}
+
+/// A taint that comes now drives pods away from now on: those that bear it for a while have all of that.
+fn since(mut taint: Value, node: &Value, now: Time) -> Value {
+    let is_same = |it: &Value| {
+        ["key", "value", "effect"]
+            .iter()
+            .all(|at| it[at] == taint[at])
+    };
+    let stood = node["spec"]["taints"].as_array();
+    let is_known = stood.is_some_and(|taints| taints.iter().any(is_same));
+    if !is_known && taint["effect"] == "NoExecute" && taint["timeAdded"].is_null() {
+        taint["timeAdded"] = json!(now);
+    }
+    taint
 }
 
 /// Whoever has applied manifests and now applies them in the server owns what he set before, as if he had

@@ -2,12 +2,14 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
+use api::core::{Node, Pod};
 use api::kind::Kind;
 use api::native::INITIALLY_SCHEDULED;
+use api::time::Time;
 use mirror::NATIVE;
 use serde_json::Value;
 
-use super::{Rehearsal, place, said};
+use super::{Owner, Rehearsal, place, said};
 use crate::stored;
 
 /// The annotation by which a pod names its group, and the older one.
@@ -25,6 +27,21 @@ pub struct Outcome {
     pub waits: Vec<Fate>,
     /// Pods that had a place and are not there any more.
     pub gone: Vec<Gone>,
+    /// Pods that bear the taints of their node for a while only, and did not have to leave before.
+    pub leave_later: Vec<Leaves>,
+}
+
+/// A pod that must leave its node after a time.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Leaves {
+    /// Its namespace.
+    pub namespace: String,
+    /// Its name.
+    pub name: String,
+    /// Where it is.
+    pub node: String,
+    /// So long from now.
+    pub seconds: i64,
 }
 
 /// A group, or a pod without one, as it stands afterwards.
@@ -34,8 +51,8 @@ pub struct Fate {
     pub namespace: String,
     /// Its name.
     pub name: String,
-    /// The vcjob whose group it is: the group's own name holds a uid that was drawn in the rehearsal.
-    pub job: Option<String>,
+    /// Whose group it is: the group's own name may hold a uid that was drawn in the rehearsal.
+    pub owner: Option<Owner>,
     /// Whether it is a pod without a group.
     pub is_lone: bool,
     /// How many of its pods have a place and have not ended.
@@ -93,6 +110,7 @@ pub struct Before {
     pods: Pods,
     groups: Groups,
     events: BTreeSet<String>,
+    leaving: BTreeMap<(String, String), Time>,
 }
 
 impl Rehearsal {
@@ -102,6 +120,7 @@ impl Rehearsal {
         Before {
             pods: self.pods(),
             groups: self.groups(),
+            leaving: self.leaving(),
             events: events
                 .iter()
                 .map(|event| stored::uid(event).to_owned())
@@ -113,7 +132,7 @@ impl Rehearsal {
     pub fn outcome(&mut self, before: &Before) -> Outcome {
         let (pods, groups) = (self.pods(), self.groups());
         let stood = fates(&before.pods, &before.groups, &before.pods);
-        let mut jobs = self.jobs();
+        let mut owners = self.owners();
         let mut outcome = Outcome::default();
         for (key, fate) in fates(&pods, &groups, &before.pods) {
             let was = stood.get(&key);
@@ -121,9 +140,9 @@ impl Rehearsal {
             let has_more = fate.waiting() > was.map_or(0, Fate::waiting);
             let waits = fate.reason.is_some() && (has_more || fate.reason.as_ref() != said);
             let (namespace, name, is_lone) = key;
-            let job = jobs.remove(&(namespace.clone(), name.clone()));
+            let owner = owners.remove(&(namespace.clone(), name.clone()));
             let fate = Fate {
-                job: job.filter(|_| !is_lone),
+                owner: owner.filter(|_| !is_lone),
                 namespace,
                 name: name.strip_prefix(NATIVE).unwrap_or(&name).to_owned(),
                 is_lone,
@@ -136,7 +155,36 @@ impl Rehearsal {
             }
         }
         outcome.gone = self.gone(before, &pods);
+        outcome.leave_later = self.leave_later(before, &pods);
         outcome
+    }
+
+    /// When pods must leave the nodes that they are on.
+    fn leaving(&self) -> BTreeMap<(String, String), Time> {
+        let mirror = self.driver.mirror();
+        let there = mirror.list::<Pod>().filter(|pod| !pod.is_terminating());
+        let leaving = there.filter_map(|pod| {
+            let node = mirror.get::<Node>("", &pod.spec.node_name)?;
+            let at = pod.leaves_at(&node.spec.taints, self.now)?;
+            let meta = &pod.metadata;
+            Some(((meta.namespace.to_string(), meta.name.to_string()), at))
+        });
+        leaving.collect()
+    }
+
+    fn leave_later(&self, before: &Before, pods: &Pods) -> Vec<Leaves> {
+        let leaving = self.leaving().into_iter();
+        let news = leaving.filter(|(key, _)| !before.leaving.contains_key(key));
+        let news = news.filter_map(|(key, at)| {
+            let pod = pods.get(&key).filter(|pod| !pod.is_over)?;
+            Some(Leaves {
+                node: pod.node.clone(),
+                seconds: (at.micros() - self.changed_at.micros()).max(0) / 1_000_000,
+                namespace: key.0,
+                name: key.1,
+            })
+        });
+        news.collect()
     }
 
     fn gone(&mut self, before: &Before, pods: &Pods) -> Vec<Gone> {
@@ -172,21 +220,6 @@ impl Rehearsal {
             })
         })
         .collect()
-    }
-
-    /// The vcjobs whose groups there are, by the group.
-    fn jobs(&mut self) -> BTreeMap<(String, String), String> {
-        let groups = self.objects(Kind::PodGroup).into_iter();
-        let owned = groups.filter_map(|group| {
-            let owners = group["metadata"]["ownerReferences"].as_array()?;
-            let is_job = |owner: &&Value| {
-                Kind::find(said(owner, "apiVersion"), said(owner, "kind")) == Some(Kind::VcJob)
-            };
-            let job = said(owners.iter().find(is_job)?, "name").to_owned();
-            let (namespace, name) = place(&group);
-            Some(((namespace.to_owned(), name.to_owned()), job))
-        });
-        owned.collect()
     }
 
     fn pods(&mut self) -> Pods {

@@ -164,8 +164,7 @@ fn make(world: &mut World, change: &Change) {
     };
     match change {
         Change::Apply(key, object) => {
-            let target = key.kind.path(&key.namespace, &key.name);
-            let target = format!("{target}?fieldManager=kubectl&force=true");
+            let target = format!("{}?fieldManager=kubectl&force=true", key.path());
             world.call(
                 0,
                 call("PATCH", target, "application/apply-patch+yaml", object),
@@ -173,8 +172,10 @@ fn make(world: &mut World, change: &Change) {
         }
         Change::Delete(keys) => {
             for key in keys {
-                let target = key.kind.path(&key.namespace, &key.name);
-                world.call(0, call("DELETE", target, "application/json", &Value::Null));
+                world.call(
+                    0,
+                    call("DELETE", key.path(), "application/json", &Value::Null),
+                );
             }
         }
         Change::Drain { nodes, .. } => {
@@ -240,6 +241,7 @@ fn without_uids(outcome: Outcome) -> Outcome {
         starts: fates(outcome.starts),
         waits: fates(outcome.waits),
         gone: outcome.gone.into_iter().map(gone).collect(),
+        leave_later: outcome.leave_later,
     }
 }
 
@@ -289,7 +291,15 @@ struct Played {
     thoughts: Vec<Vec<Value>>,
 }
 
+/// Somebody's thought: which it is, and how many jobs there were before.
+type Thought = fn(&mut Random, i64, i64) -> Vec<Value>;
+
 fn played(seed: u64, latency_ms: i64, rules: Option<&str>, thoughts: i64) -> Played {
+    let thoughts = usize::try_from(thoughts).expect("a small number");
+    played_by(seed, latency_ms, rules, &vec![thought as Thought; thoughts])
+}
+
+fn played_by(seed: u64, latency_ms: i64, rules: Option<&str>, thoughts: &[Thought]) -> Played {
     let mut random = Random::new(seed);
     let jobs = random.between(3, 8);
     let mut world = lived(seed, latency_ms, &mut random, by_rules(seed, rules), jobs);
@@ -301,7 +311,7 @@ fn played(seed: u64, latency_ms: i64, rules: Option<&str>, thoughts: i64) -> Pla
     // rehearsal: everything is new there.
     let waiting = waiting(&mut world);
     let mut had = Vec::new();
-    for at in 0..thoughts {
+    for (at, thought) in (0..).zip(thoughts) {
         let thought = thought(&mut random, at, jobs);
         let read = |it: &Value| Change::read(it, "default").expect("a manifest");
         for change in thought.iter().map(read) {
@@ -361,6 +371,61 @@ fn what_would_happen_is_what_happens() {
     }
     let is_varied = seen[0] > 24 && seen[1] > 20 && seen[2] > 12 && seen[3] > 3;
     assert!(is_varied, "starts, waits, losses, evictions: {seen:?}");
+}
+
+/// A job whose second task waits for its first to be ready.
+fn in_order(_: &mut Random, at: i64, _: i64) -> Vec<Value> {
+    let task = |name: &str, after: Option<&str>| {
+        json!({
+            "name": name, "replicas": 1, "minAvailable": 1,
+            "dependsOn": after.map(|after| json!({ "name": [after] })),
+            "template": {
+                "metadata": { "annotations": { "katmai.dev/sim-duration": "10h" } },
+                "spec": { "restartPolicy": "Never", "containers": [{
+                    "name": "c", "image": "i",
+                    "resources": { "requests": { "cpu": "1m" } },
+                }] },
+            },
+        })
+    };
+    vec![json!({
+        "apiVersion": "batch.volcano.sh/v1alpha1", "kind": "Job",
+        "metadata": { "name": format!("ordered-{at}"), "namespace": "default" },
+        "spec": {
+            "minAvailable": 1, "schedulerName": "volcano", "queue": "default",
+            "tasks": [task("first", None), task("then", Some("first"))],
+        },
+    })]
+}
+
+#[test]
+fn what_waits_for_a_pod_to_be_ready_starts_as_foretold() {
+    let Played { told, is, .. } = played_by(3, 0, None, &[in_order]);
+    assert_eq!(told, is);
+    let [start] = &told.starts[..] else {
+        panic!("the job starts: {told:?}");
+    };
+    assert_eq!((start.placed, start.pods), (2, 2), "{start:?}");
+}
+
+/// A node that drives away whom it has.
+fn tainted(random: &mut Random, _: i64, _: i64) -> Vec<Value> {
+    vec![json!({
+        "apiVersion": "v1", "kind": "Node",
+        "metadata": { "name": format!("sim-node-{}", random.between(0, 3)) },
+        "spec": { "taints": [{ "key": "out", "value": "now", "effect": "NoExecute" }] },
+    })]
+}
+
+#[test]
+fn who_is_driven_away_by_a_taint_is_foretold() {
+    let mut gone = 0;
+    for seed in 200..206 {
+        let Played { told, is, .. } = played_by(seed, 0, None, &[tainted]);
+        assert_eq!(told, is, "seed {seed}");
+        gone += told.gone.len();
+    }
+    assert!(gone > 3, "{gone} go");
 }
 
 /// Also where the wire takes time as many of each start, and as many go.

@@ -8,7 +8,7 @@ use api::kind::Kind;
 use api::time::Time;
 use driver::explain::Unanswered;
 use serde_json::{Value, json};
-use sim::{Change, Outcome, Rehearsal, WHAT_IF};
+use sim::{Change, Named, Outcome, Rehearsal, WHAT_IF};
 
 use crate::drivers::{drivers, drivers_by};
 
@@ -312,7 +312,7 @@ fn pods_that_own_each_other_are_deleted_once() {
         owned(1, 0),
         owned(2, 2),
     ]);
-    let named = |name: &str| ObjectKey::new(Kind::Pod, "team-a", name);
+    let named = |name: &str| Named::Known(ObjectKey::new(Kind::Pod, "team-a", name));
     let delete = Change::Delete(vec![named("train-0"), named("train-2")]);
     assert_eq!(rehearsal.change(&delete), []);
 }

@@ -199,3 +199,161 @@ fn a_job_of_volcano_is_not_taken_for_one_of_kubernetes() {
     cluster.push(suspended);
     assert_eq!(ask(cluster), Err(Unanswered::Suspended));
 }
+
+#[test]
+fn a_limit_range_says_what_pods_ask_for_that_come_later() {
+    let mut silent = job("train", (1, 1), "1");
+    let template = &mut silent["spec"]["tasks"][0]["template"];
+    template["spec"]["containers"][0]["resources"] = json!({});
+    let range = json!({
+        "apiVersion": "v1", "kind": "LimitRange",
+        "metadata": { "name": "amounts", "namespace": "team-a" },
+        "spec": { "limits": [{ "type": "Container", "defaultRequest": { "cpu": "3" } }] },
+    });
+    let cluster = || vec![node("n1", "2"), queue("default", None)];
+    let is_large = |outcome: Outcome| {
+        assert_eq!(outcome.starts, []);
+        let reason = outcome.waits[0].reason.clone().unwrap_or_default();
+        assert!(reason.contains("cpu"), "{reason}");
+    };
+    let ranged = || cluster().into_iter().chain([range.clone()]).collect();
+    is_large(tried(ranged(), &[silent.clone()]));
+    is_large(tried(cluster(), &[range.clone(), silent.clone()]));
+
+    let delete = json!({ "apiVersion": WHAT_IF, "kind": "Delete", "objects": [{
+        "apiVersion": "v1", "kind": "LimitRange", "namespace": "team-a", "name": "amounts",
+    }] });
+    let outcome = tried(ranged(), &[delete, silent]);
+    assert_eq!(outcome.starts.len(), 1, "{outcome:?}");
+}
+
+#[test]
+fn what_is_left_out_is_counted_by_kind() {
+    let mut objects = one_waits(node("n1", "4"));
+    for name in ["a", "b"] {
+        objects
+            .push(json!({ "apiVersion": "v1", "kind": "Endpoints", "metadata": { "name": name } }));
+    }
+    let rehearsal = rehearsal(objects);
+    let left_out: Vec<(&str, usize)> = (rehearsal.left_out().iter())
+        .map(|(kind, count)| (&**kind, *count))
+        .collect();
+    assert_eq!(left_out, [("Endpoints", 2)]);
+}
+
+#[test]
+fn who_bears_a_taint_for_a_while_is_told_to_leave_later() {
+    let bears = |name: &str, seconds: Option<i64>| {
+        let mut pod = pod("team-a", name, 0, "100m", Some("n1"));
+        pod["metadata"]["creationTimestamp"] = json!("2020-01-01T00:00:00Z");
+        pod["spec"]["tolerations"] = json!([
+            { "key": "out", "operator": "Exists", "tolerationSeconds": seconds },
+        ]);
+        pod
+    };
+    let objects = vec![
+        node("n1", "4"),
+        queue("default", None),
+        bears("awhile", Some(300)),
+        bears("ever", None),
+        pod("team-a", "never", 0, "100m", Some("n1")),
+    ];
+    let mut tainted = node("n1", "4");
+    tainted["spec"]["taints"] = json!([{ "key": "out", "effect": "NoExecute" }]);
+    let outcome = tried(objects, &[tainted]);
+    let gone: Vec<&str> = outcome.gone.iter().map(|gone| &*gone.name).collect();
+    assert_eq!(gone, ["never-0"]);
+    let later = outcome.leave_later.iter();
+    let later: Vec<(&str, i64)> = later.map(|it| (&*it.name, it.seconds)).collect();
+    assert_eq!(later, [("awhile-0", 300)]);
+}
+
+#[test]
+fn a_group_is_told_by_whoever_stands_above_it() {
+    let template = json!({
+        "metadata": { "labels": { "app": "a" } },
+        "spec": { "schedulerName": "volcano", "containers": [{
+            "name": "c", "image": "i", "resources": { "requests": { "cpu": "100m" } },
+        }] },
+    });
+    let workload = |kind: &str| {
+        json!({
+            "apiVersion": "apps/v1", "kind": kind, "metadata": { "name": "service" },
+            "spec": {
+                "replicas": 1,
+                "selector": { "matchLabels": { "app": "a" } }, "template": template,
+            },
+        })
+    };
+    let mut once = template.clone();
+    once["spec"]["restartPolicy"] = json!("Never");
+    let batch = json!({
+        "apiVersion": "batch/v1", "kind": "Job", "metadata": { "name": "service" },
+        "spec": { "template": once },
+    });
+    let vcjob = job("service", (1, 1), "100m");
+    for document in [
+        workload("Deployment"),
+        workload("StatefulSet"),
+        batch,
+        vcjob,
+    ] {
+        let cluster = vec![node("n1", "4"), queue("default", None)];
+        let outcome = tried(cluster, std::slice::from_ref(&document));
+        let [start] = &outcome.starts[..] else {
+            panic!("it starts: {outcome:?}");
+        };
+        let owner = start.owner.as_ref().expect("somebody's");
+        let wanted = ["apiVersion", "kind"].map(|field| document[field].as_str().expect("text"));
+        assert_eq!([&*owner.api_version, &*owner.kind], wanted);
+        assert_eq!(owner.name, "service");
+    }
+}
+
+#[test]
+fn a_command_is_followed() {
+    let mut runs = job("train", (1, 1), "1");
+    runs["metadata"]["namespace"] = json!("team-a");
+    runs["metadata"]["uid"] = json!("uid-of-train");
+    let command = json!({
+        "apiVersion": "bus.volcano.sh/v1alpha1", "kind": "Command",
+        "metadata": { "name": "end" }, "action": "AbortJob",
+        "target": { "apiVersion": "batch.volcano.sh/v1alpha1", "kind": "Job", "name": "train", "uid": "uid-of-train" },
+    });
+    let gone = tried(
+        vec![node("n1", "4"), queue("default", None), runs],
+        &[command],
+    )
+    .gone;
+    let gone: Vec<&str> = gone.iter().map(|gone| &*gone.name).collect();
+    assert_eq!(gone, ["train-work-0"]);
+}
+
+#[test]
+fn a_field_that_is_none_is_refused() {
+    let wrong = |document: Value| Change::read(&document, "default").expect_err("it is wrong");
+    let (field, text) =
+        wrong(json!({ "apiVersion": WHAT_IF, "kind": "Drain", "nodes": ["n1"], "force": true }));
+    assert_eq!(field, "force");
+    assert!(text.contains("nodeSelector"), "{text}");
+    let pod = json!({ "apiVersion": "v1", "kind": "Pod", "name": "a", "labels": {} });
+    let deleted = json!([pod]);
+    let (field, _) = wrong(json!({ "apiVersion": WHAT_IF, "kind": "Delete", "objects": deleted }));
+    assert_eq!(field, "objects[0].labels");
+    let (field, _) =
+        wrong(json!({ "apiVersion": WHAT_IF, "kind": "Delete", "objects": [], "nodes": [] }));
+    assert_eq!(field, "nodes");
+}
+
+#[test]
+fn a_selector_that_selects_no_node_is_told() {
+    let mut rehearsal = rehearsal(vec![node("n1", "4"), queue("default", None)]);
+    let drain = json!({
+        "apiVersion": WHAT_IF, "kind": "Drain",
+        "nodes": ["n1"], "nodeSelector": { "rack": "r7", "row": "2" },
+    });
+    let drain = Change::read(&drain, "team-a").expect("it is understood");
+    let refused = rehearsal.change(&drain);
+    let told: Vec<(u16, &str)> = refused.iter().map(|it| (it.code, &*it.what)).collect();
+    assert_eq!(told, [(404, "cordon Nodes with rack=r7,row=2")]);
+}
