@@ -124,6 +124,8 @@ pub enum Remedy {
     OpenQueue {
         /// The queue.
         queue: Arc<str>,
+        /// Those above it that are closed, topmost first: below one of them nothing can be opened.
+        above: Vec<Arc<str>>,
     },
     /// Let pods onto nodes again.
     Uncordon {

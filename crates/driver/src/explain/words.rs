@@ -117,13 +117,18 @@ fn targets(remedy: &Remedy, sees: &dyn Fn(&str) -> bool) -> (Vec<String>, usize)
         | Remedy::LeaveZone { nodes, .. }
         | Remedy::Uncordon { nodes }
         | Remedy::Untaint { nodes, .. } => (nodes.iter().map(ToString::to_string).collect(), 0),
+        Remedy::OpenQueue { queue, above } => (
+            (above.iter().chain([queue]))
+                .map(ToString::to_string)
+                .collect(),
+            0,
+        ),
         Remedy::AddNodes { like, .. } => one(like),
         Remedy::AwaitZone { zone, .. } => one(zone),
         Remedy::BindClaim { claim, .. } => one(claim),
         Remedy::DropGroupLimits { queue }
         | Remedy::HangQueue { queue, .. }
         | Remedy::MoveToQueue { queue }
-        | Remedy::OpenQueue { queue }
         | Remedy::RaiseGroupLimit { queue, .. }
         | Remedy::RaiseQueue { queue, .. }
         | Remedy::UseGroup { queue, .. } => one(queue),
@@ -278,7 +283,13 @@ fn told(remedy: &Remedy, names: &str) -> (&'static str, String) {
             )
         }
         Remedy::MoveToQueue { queue } => ("MoveToQueue", format!("put it into queue {queue}")),
-        Remedy::OpenQueue { queue } => ("OpenQueue", format!("have a queue {queue} that is open")),
+        Remedy::OpenQueue { queue, above } if above.is_empty() => {
+            ("OpenQueue", format!("have a queue {queue} that is open"))
+        }
+        Remedy::OpenQueue { queue, above } => (
+            "OpenQueue",
+            format!("open queue {}, then {queue}", above.join(", then ")),
+        ),
         Remedy::RaiseGroupLimit { queue, group, by } => (
             "RaiseGroupLimit",
             format!(

@@ -164,6 +164,7 @@ fn drafts(case: &mut Case<'_, '_>, reason: &Reason) -> Vec<Draft> {
     }
 }
 
+/// The queue is open, and those above it are: none is opened below one that is closed.
 fn open(tables: &Tables, queue: &Arc<str>) -> Draft {
     let known = tables.queue_named(queue).map(|id| tables.queue(id));
     let root = tables.queue_named(queues::ROOT).map(|id| tables.queue(id));
@@ -182,12 +183,21 @@ fn open(tables: &Tables, queue: &Arc<str>) -> Draft {
             ..QueueSpec::default()
         },
     };
+    let closed = known.map_or(Vec::new(), |row| queues::closed_above(tables, row));
+    let above = closed.iter().map(|spec| spec.name.clone()).collect();
+    let opened = closed.into_iter().map(|spec| QueueSpec {
+        state: QueueState::Open,
+        ..spec.clone()
+    });
+    let opened: Vec<QueueSpec> = opened.chain([spec]).collect();
+    let put = |spec| Change::PutQueue(Box::new(spec));
     Draft {
         remedy: Remedy::OpenQueue {
             queue: queue.clone(),
+            above,
         },
-        size: 1,
-        changes: vec![Change::PutQueue(Box::new(spec))],
+        size: i64::try_from(opened.len()).unwrap_or(i64::MAX),
+        changes: opened.into_iter().map(put).collect(),
     }
 }
 

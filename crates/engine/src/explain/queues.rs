@@ -4,8 +4,8 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use model::{
-    Amount, Change, GangSpec, Key, Kind, Limits, Misplaced, QueueId, QueueSpec, QueueState, Quota,
-    Tables, TaskId, Vector,
+    Amount, Change, GangSpec, Key, Kind, Limits, Misplaced, Queue, QueueId, QueueSpec, QueueState,
+    Quota, Tables, TaskId, Vector,
 };
 
 use super::probe::Case;
@@ -100,6 +100,18 @@ fn upwards(case: &Case<'_, '_>) -> Vec<QueueId> {
     std::iter::successors(first, above)
         .take(DEPTH_MAX)
         .collect()
+}
+
+/// Those above a queue that are closed, topmost first.
+pub(super) fn closed_above<'t>(tables: &'t Tables, queue: &'t Queue) -> Vec<&'t QueueSpec> {
+    let above = |queue: &&'t Queue| queue.parent.map(|id| tables.queue(id));
+    let all = std::iter::successors(above(&queue), above).take(DEPTH_MAX);
+    let is_closed =
+        |queue: &&Queue| matches!(queue.spec.state, QueueState::Closed | QueueState::Closing);
+    let closed = all.filter(|queue| queue.known).filter(is_closed);
+    let mut closed: Vec<&QueueSpec> = closed.map(|queue| &queue.spec).collect();
+    closed.reverse();
+    closed
 }
 
 /// By how much the limit falls short, at most, of all that is held, asked for and wanted.
@@ -391,7 +403,12 @@ pub(super) fn replaced(case: &Case<'_, '_>, queue: &str, why: &Misplaced) -> Vec
             let below = holders::below(tables, id).into_iter();
             let leaves = below.filter(|id| {
                 let row = tables.queue(*id);
-                row.known && row.children.is_empty() && row.spec.state == QueueState::Open
+                // Below one that is closed none stays open.
+                let is_open = row.spec.state == QueueState::Open;
+                row.known
+                    && row.children.is_empty()
+                    && is_open
+                    && closed_above(tables, row).is_empty()
             });
             let gang = &tables.gang(case.asked.gang).spec;
             let moved = leaves.take(LEAVES_MAX).map(|id| {
