@@ -270,18 +270,43 @@ pub(super) fn quota_raised(case: &mut Case<'_, '_>, named: &str) -> Option<Draft
     let near = short(&wanted, &held, &hard);
     let most = short(&wanted, &goal, &hard);
     let change = |by: &Vector| {
+        let hard = raised_limits(&quota.hard, by);
+        let at_least = |it: &Amount| Amount {
+            value: it.value.max(hard.get(it.kind).unwrap_or(it.value)),
+            ..it.clone()
+        };
         Change::PutQuota(Box::new(Quota {
-            hard: raised_limits(&quota.hard, by),
+            written: quota.written.iter().map(at_least).collect(),
+            hard,
             ..quota.clone()
         }))
     };
     let least = least(case, most, &near, &change)?;
     let (by, size) = amounts(case.tables, &least);
+    let by = by.into_iter();
+    let by = by.flat_map(|by| by_names(&quota, &by)).collect();
     Some(Draft {
         remedy: Remedy::RaiseQuota { quota: key, by },
         size,
         changes: vec![change(&least)],
     })
+}
+
+/// A raise of what a quota limits, by each name that it gives to that: by what that one lacks.
+fn by_names(quota: &Quota, by: &Amount) -> Vec<Amount> {
+    let names = quota.written.iter().filter(|it| it.kind == by.kind);
+    let Some(hard) = quota.hard.get(by.kind) else {
+        return Vec::new();
+    };
+    let goal = hard.saturating_add(by.value);
+    let raised = names.clone().map(|it| Amount {
+        value: goal.saturating_sub(it.value),
+        ..it.clone()
+    });
+    match names.count() {
+        0 => vec![by.clone()],
+        _ => raised.filter(|it| it.value > 0).collect(),
+    }
 }
 
 /// Tasks of the queue are over, and of those that share it, or of all queues: as few as help.
