@@ -192,6 +192,9 @@ pub struct Fix {
     /// By how much of each resource a limit is raised, as exact quantities, where that is the remedy.
     #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
     pub by: BTreeMap<String, String>,
+    /// The same of queues above, which are raised before that.
+    #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
+    pub above: BTreeMap<String, BTreeMap<String, String>>,
     /// Whether the workload is only let in by it: its pods are made and placed after that.
     #[serde(default)]
     pub only_enters: bool,

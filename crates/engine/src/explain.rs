@@ -13,6 +13,7 @@ mod queues;
 mod room;
 mod rules;
 mod scarce;
+mod tree;
 mod turns;
 mod volumes;
 
@@ -210,6 +211,9 @@ pub enum Remedy {
         limit: Limit,
         /// By how much.
         by: Vec<Amount>,
+        /// By how much the same of queues above it is raised before that, topmost first: the API refuses a
+        /// queue more than those above it have.
+        above: Vec<(Arc<str>, Vec<Amount>)>,
     },
     /// Raise a namespace's quota.
     RaiseQuota {

@@ -25,4 +25,5 @@ mod numa_laws;
 mod parse;
 mod ruled;
 mod scenarios;
+mod told;
 mod volumes;
