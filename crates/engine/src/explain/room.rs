@@ -5,7 +5,7 @@ use std::sync::Arc;
 
 use model::{
     Change, Device, Dimension, Key, Kind, Labels, NoFit, Node, NodeId, NodeSpec, Phase, Reason,
-    Refusal, Shape, ShapeId, Standing, Tables, Taint, TaintEffect, TaskId, Toleration,
+    Refusal, Shape, ShapeId, Standing, Tables, Taint, TaintEffect, TaskId, Toleration, Vector,
 };
 
 use super::probe::{Asked, Case};
@@ -322,11 +322,11 @@ fn size_of(steps: &[Vec<TaskId>]) -> i64 {
     i64::try_from(steps.len()).unwrap_or(i64::MAX)
 }
 
-/// Whether it is somebody else's, holds room, and no write about it is on its way.
+/// Whether it is somebody else's, holds room, would not be there again, and no write about it is on its way.
 pub(super) fn may_end(case: &Case<'_, '_>, task: TaskId) -> bool {
     let row = case.tables.task(task);
     let holds = matches!(row.phase, Phase::Bound | Phase::Running | Phase::Releasing);
-    row.gang != Some(case.asked.gang) && holds && row.write.is_none()
+    row.gang != Some(case.asked.gang) && holds && !row.of_node && row.write.is_none()
 }
 
 /// Nodes like the one that takes most tasks of the shape when it is empty: as many as give enough
@@ -338,7 +338,10 @@ pub(super) fn added(case: &mut Case<'_, '_>, no_fit: &NoFit) -> Option<Draft> {
     let missing = i64::from(no_fit.wanted.saturating_sub(no_fit.fits));
     let able = case.able.iter().map(|id| (*id, tables.node(*id)));
     let suited = able.filter(|(_, node)| is_open_to(shape, node));
-    let each = |node: &Node| places(shape, |kind| node.spec.allocatable.get(kind));
+    let each = |node: &Node| {
+        let left = left_on_another(tables, node);
+        places(shape, |kind| left.get(kind))
+    };
     let best = suited
         .map(|(id, node)| (each(node), std::cmp::Reverse(id)))
         .max()?;
@@ -346,7 +349,7 @@ pub(super) fn added(case: &mut Case<'_, '_>, no_fit: &NoFit) -> Option<Draft> {
     if each == 0 {
         return None;
     }
-    let like = tables.node(like).spec.clone();
+    let like = model_of(tables, tables.node(like));
     let spec = &shape.spec;
     if spec.cards.is_some() || spec.devices.is_some() || spec.numa.is_some() {
         // Amounts alone do not say how many of them a node takes, but one it does.
@@ -367,15 +370,33 @@ pub(super) fn grown(case: &mut Case<'_, '_>, kind: Option<Kind>) -> Option<Draft
         .tables
         .nodes()
         .filter(|(_, node)| !node.spec.unschedulable);
-    let has = |node: &Node| node.spec.allocatable.get(kind);
+    let has = |node: &Node| left_on_another(case.tables, node).get(kind);
     let (_, like) = open.max_by_key(|(id, node)| (has(node), std::cmp::Reverse(*id)))?;
-    let model = like.spec.clone();
+    let model = model_of(case.tables, like);
     if model.allocatable.get(kind) <= 0 {
         return None;
     }
     queues::fewest(case, NODES_MAX, &|tables, count| {
         copies(tables, &model, count)
     })
+}
+
+/// What another node like this one would have for tasks: those that belong to a node come to it as well.
+fn left_on_another(tables: &Tables, node: &Node) -> Vector {
+    let mut left = node.spec.allocatable.clone();
+    let tasks = node.tasks.iter().map(|task| tables.task(*task));
+    for task in tasks.filter(|task| task.of_node) {
+        left.sub(&tables.shape(task.shape).held);
+    }
+    left.floor();
+    left
+}
+
+fn model_of(tables: &Tables, node: &Node) -> NodeSpec {
+    NodeSpec {
+        allocatable: left_on_another(tables, node),
+        ..node.spec.clone()
+    }
 }
 
 /// So many nodes like one.

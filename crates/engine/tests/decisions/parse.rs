@@ -279,6 +279,8 @@ pub struct TaskWords {
     pub nominated: Option<Arc<str>>,
     /// It may not be evicted.
     pub stays: bool,
+    /// It belongs to its node.
+    pub of_node: bool,
     /// Nobody is evicted for it.
     pub humble: bool,
     /// How long it is left alone.
@@ -355,6 +357,7 @@ pub fn task(tables: &mut Tables, text: &str) -> TaskWords {
             "nominated" => task.nominated = Some(value.into()),
             "revocable" => task.shape.revocable = true,
             "stays" => task.stays = true,
+            "of-node" => task.of_node = true,
             "humble" => task.humble = true,
             "cooldown" => {
                 let seconds: i64 = value.trim_end_matches('s').parse().expect("seconds");

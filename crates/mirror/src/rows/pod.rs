@@ -119,6 +119,7 @@ impl Rows {
             priority: priority(pod),
             pod_priority: Some(own_priority(pod)),
             critical: is_critical(pod),
+            of_node: pod.is_of_node(),
             phase: phase(pod),
             node: Some(&*pod.spec.node_name)
                 .filter(|node| !node.is_empty())
@@ -254,6 +255,7 @@ pub(super) fn is_same_task(before: &Pod, after: &Pod) -> bool {
         && before.metadata.labels == after.metadata.labels
         && before.metadata.annotations == after.metadata.annotations
         && before.is_terminating() == after.is_terminating()
+        && before.is_of_node() == after.is_of_node()
 }
 
 /// What annotation or label say about eviction; a text that is no boolean forbids it.
