@@ -95,6 +95,9 @@ pub struct Report {
     pub namespace: String,
     /// Its name.
     pub pod_group: String,
+    /// Whether it is one pod that is in no group: that is the pod's name then.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub is_lone: bool,
     /// Its phase.
     pub phase: String,
     /// How many of its tasks would be given a node now.
@@ -218,6 +221,7 @@ mod tests {
     fn what_is_told_comes_back_as_it_was() {
         let report = Report {
             pod_group: "train".to_owned(),
+            is_lone: false,
             holders: vec![Holder {
                 count: 2,
                 resource: "pods".to_owned(),

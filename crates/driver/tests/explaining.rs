@@ -266,6 +266,43 @@ fn nobody_is_told_to_end_pods_that_are_there_again() {
 }
 
 #[test]
+fn one_pod_without_a_group_is_told_by_its_own_name() {
+    let conf = rules_with("{name: nodeorder}");
+    let mut settings = placing(&conf);
+    let engine = settings.engine.as_mut().expect("it places");
+    engine.lone_scheduler_names = vec!["volcano".into()];
+    engine.scheduler_names = Vec::new();
+    let mut world = World::new(settings);
+    let allocatable = json!({ "cpu": "2", "memory": "8Gi", "pods": "110" });
+    let body = json!({ "status": { "allocatable": allocatable } });
+    world.put_object(Kind::Node, "n1", &body);
+    world.put_queues();
+    for (name, on) in [("old", Some("n1")), ("new", None)] {
+        let body = json!({
+            "metadata": { "namespace": "team-a" },
+            "spec": {
+                "schedulerName": "volcano", "nodeName": on,
+                "containers": [{ "name": "c", "resources": { "requests": { "cpu": "2" } } }],
+            },
+            "status": { "phase": if on.is_some() { "Running" } else { "Pending" } },
+        });
+        world.put_object(Kind::Pod, name, &body);
+    }
+    world.pass_ms(2_000);
+    let subject = Subject {
+        kind: Kind::Pod,
+        namespace: "team-a".to_owned(),
+        name: "new".to_owned(),
+    };
+    let now = world.now;
+    let found = world.driver.explain(&subject, now).expect("it waits");
+    let report = found.told(&|_| true);
+    assert_eq!((&*report.pod_group, report.is_lone), ("new", true));
+    let holder = report.holders[0].name.as_deref();
+    assert_eq!(holder, Some("old"));
+}
+
+#[test]
 fn a_question_changes_nothing() {
     let mut world = crowded();
     let mut told = || ask(&mut world, "train").map(|found| found.told(&|_| true));

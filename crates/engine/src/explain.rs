@@ -409,8 +409,9 @@ pub fn explain(engine: &Engine, tables: &mut Tables, gang: GangId, now: Time) ->
         let Some(reason) = explanation.reason.clone() else {
             return explanation;
         };
+        asked.promised = looked.promised;
         let able = room::able(&mut asked, tables, &reason);
-        explanation.holders = holders::of(engine, tables, (gang, &reason), &able, now);
+        explanation.holders = holders::of(&asked, tables, &reason, &able);
         if let Reason::NoFit(no_fit) = &*reason {
             explanation.nodes = Some((no_fit.nodes, no_fit.refusals.clone()));
             explanation.notes = notes::of(engine, tables, (gang, no_fit), &able, now);

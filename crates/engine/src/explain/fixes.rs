@@ -150,7 +150,7 @@ fn drafts(case: &mut Case<'_, '_>, reason: &Reason) -> Vec<Draft> {
         Reason::WaitsForDrain { .. } => {
             let mut drafts: Vec<Draft> = room::drained(case).into_iter().collect();
             drafts.extend(fewest_tasks(case));
-            let kind = holders::kind_kept(case.tables, case.asked.gang);
+            let kind = holders::kind_kept(case.asked, case.tables);
             drafts.extend(room::grown(case, Some(kind)));
             drafts
         }
@@ -389,11 +389,8 @@ fn apart(case: &Case<'_, '_>) -> Option<Draft> {
 /// Those that leave the nodes on which the gang is promised room are gone.
 fn leaving(case: &Case<'_, '_>) -> Option<Draft> {
     let tables = &*case.tables;
-    let promised = tables.gang(case.asked.gang).tasks.iter();
-    let nodes: std::collections::BTreeSet<_> = promised
-        .filter(|task| tables.task(**task).phase == model::Phase::Pipelined)
-        .filter_map(|task| tables.task(*task).node)
-        .collect();
+    let promised = case.asked.promised.iter();
+    let nodes: std::collections::BTreeSet<_> = promised.map(|(_, node)| *node).collect();
     let there = nodes
         .iter()
         .flat_map(|node| tables.node(*node).tasks.iter());

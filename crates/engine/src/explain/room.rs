@@ -268,11 +268,9 @@ pub(super) fn end(tables: &Tables, tasks: &[TaskId]) -> Draft {
 pub(super) fn drained(case: &mut Case<'_, '_>) -> Option<Draft> {
     let tables = &*case.tables;
     let mut promised: BTreeMap<(NodeId, ShapeId), Vec<TaskId>> = BTreeMap::new();
-    for task in &tables.gang(case.asked.gang).tasks {
-        let row = tables.task(*task);
-        if let (Phase::Pipelined, Some(node)) = (row.phase, row.node) {
-            promised.entry((node, row.shape)).or_default().push(*task);
-        }
+    for (task, node) in &case.asked.promised {
+        let shape = tables.task(*task).shape;
+        promised.entry((*node, shape)).or_default().push(*task);
     }
     let mut ended: Vec<TaskId> = Vec::new();
     for ((node, _), tasks) in promised {

@@ -237,9 +237,12 @@ impl Rows {
     }
 }
 
+/// What stands before the name of a pod in that of the gang that it is alone.
+pub(super) const LONE: &str = "pod:";
+
 /// The key of the gang that is one pod; no PodGroup can have such a name.
 pub(super) fn lone_gang(namespace: &str, pod: &str) -> Key {
-    Key::new(namespace, format!("pod:{pod}"))
+    Key::new(namespace, format!("{LONE}{pod}"))
 }
 
 /// Whether nothing that a task's row is made of differs.
