@@ -371,12 +371,46 @@ pub(super) fn grown(case: &mut Case<'_, '_>, kind: Option<Kind>) -> Option<Draft
     let has = |node: &Node| left_on_another(case.tables, node).get(kind);
     let (_, like) = open.max_by_key(|(id, node)| (has(node), std::cmp::Reverse(*id)))?;
     let model = model_of(case.tables, like);
-    if model.allocatable.get(kind) <= 0 {
+    if model.allocatable.get(kind) <= 0 || !has_place_for(case, &model.allocatable) {
         return None;
     }
     queues::fewest(case, NODES_MAX, &|tables, count| {
         copies(tables, &model, count)
     })
+}
+
+/// Whether so many of the gang's tasks as start together would have a place each, on nodes that are there or on one
+/// of so much. Where too much was promised nodes count by their sum, which is enough to let in also who has a task
+/// that is larger than any.
+fn has_place_for(case: &Case<'_, '_>, one: &Vector) -> bool {
+    let tables = &*case.tables;
+    let gang = tables.gang(case.asked.gang);
+    let fits = |need: &Vector| {
+        let nodes = tables.nodes().map(|(_, node)| &node.spec.allocatable);
+        let mut rooms = nodes.chain([one]);
+        rooms.any(|room| need.entries().all(|(kind, need)| need <= room.get(kind)))
+    };
+    let min = i64::from(gang.spec.min_member.max(1));
+    if gang.tasks.is_empty() {
+        // One of them at least has as much as all have on average.
+        let Some(all) = &gang.spec.min_resources else {
+            return true;
+        };
+        let each = all.entries().map(|(kind, all)| (kind, all / min));
+        return fits(&Vector::of(each));
+    }
+    let mut of_shapes: BTreeMap<ShapeId, i64> = BTreeMap::new();
+    for task in gang.tasks.iter().map(|task| tables.task(*task)) {
+        if task.phase.is_waiting() || task.phase.is_allocated() {
+            *of_shapes.entry(task.shape).or_default() += 1;
+        }
+    }
+    let small = of_shapes.into_iter();
+    let small = small.filter(|(shape, _)| fits(&tables.shape(*shape).held));
+    let small: i64 = small.map(|(_, count)| count).sum();
+    // Those that are still to come may be small.
+    let to_come = min.saturating_sub(i64::try_from(gang.tasks.len()).unwrap_or(min));
+    small.saturating_add(to_come.max(0)) >= min
 }
 
 /// What another node like this one would have for tasks: those that belong to a node come to it as well.
