@@ -95,6 +95,9 @@ pub struct Report {
     pub namespace: String,
     /// Its name.
     pub pod_group: String,
+    /// Whether it is one pod that is in no group: that is the pod's name then.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub is_lone: bool,
     /// Its phase.
     pub phase: String,
     /// How many of its tasks would be given a node now.
@@ -192,6 +195,9 @@ pub struct Fix {
     /// By how much of each resource a limit is raised, as exact quantities, where that is the remedy.
     #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
     pub by: BTreeMap<String, String>,
+    /// The same of queues above, which are raised before that.
+    #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
+    pub above: BTreeMap<String, BTreeMap<String, String>>,
     /// Whether the workload is only let in by it: its pods are made and placed after that.
     #[serde(default)]
     pub only_enters: bool,
@@ -215,6 +221,7 @@ mod tests {
     fn what_is_told_comes_back_as_it_was() {
         let report = Report {
             pod_group: "train".to_owned(),
+            is_lone: false,
             holders: vec![Holder {
                 count: 2,
                 resource: "pods".to_owned(),

@@ -13,7 +13,7 @@ use api::meta::OwnerReference;
 use api::time::Time;
 use api::volcano::{Job, JobPhase, PodGroup};
 use engine::{Engine, Explanation, Remedy};
-use mirror::{Mirror, group_name, native_gang};
+use mirror::{Mirror, group_name, lone_pod, native_gang};
 use model::{Amount, Key, Ownership, Tables};
 
 /// Why a question has no answer.
@@ -100,6 +100,7 @@ impl Found {
         Report {
             namespace: gang.namespace.to_string(),
             pod_group: group_name(gang).to_owned(),
+            is_lone: lone_pod(gang).is_some(),
             phase: explanation.phase.word().to_owned(),
             places_now: explanation.places.len() as u64,
             reason: reason.map(|reason| reason.code().to_owned()),

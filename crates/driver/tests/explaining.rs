@@ -210,6 +210,98 @@ fn when_a_zone_opens_is_said() {
     );
 }
 
+/// A pod that holds so much of node n1, with more metadata.
+fn holder(world: &mut World, name: &str, cpu: &str, metadata: serde_json::Value) {
+    let body = json!({
+        "metadata": metadata,
+        "spec": {
+            "schedulerName": "default-scheduler", "nodeName": "n1",
+            "containers": [{ "name": "c", "resources": { "requests": { "cpu": cpu } } }],
+        },
+        "status": { "phase": "Running" },
+    });
+    world.put_object(Kind::Pod, name, &body);
+}
+
+#[test]
+fn nobody_is_told_to_end_pods_that_are_there_again() {
+    let mut settings = settings(&[]);
+    settings.engine = Some(EngineSettings::new(Engine::with_defaults()));
+    let mut world = World::new(settings);
+    let allocatable = json!({ "cpu": "4", "memory": "8Gi", "pods": "110" });
+    let body = json!({ "status": { "allocatable": allocatable } });
+    world.put_object(Kind::Node, "n1", &body);
+    world.put_queues();
+    let owner = json!({
+        "apiVersion": "apps/v1", "kind": "DaemonSet", "name": "d", "uid": "d", "controller": true,
+    });
+    let daemon = json!({ "namespace": "sys", "ownerReferences": [owner] });
+    holder(&mut world, "daemon", "1", daemon);
+    let shown = json!({ "kubernetes.io/config.mirror": "of-a-file" });
+    holder(
+        &mut world,
+        "shown",
+        "1",
+        json!({ "namespace": "sys", "annotations": shown }),
+    );
+    holder(&mut world, "plain", "1", json!({ "namespace": "sys" }));
+    for (name, cpu) in [("large", "3"), ("small", "2")] {
+        group(&mut world, "team-a", name, 1);
+        pod(&mut world, "team-a", name, 0, cpu, None);
+    }
+    world.pass_ms(2_000);
+    let mut words = |name: &str| {
+        let found = ask(&mut world, name).expect("it is there");
+        let fixes = found.told(&|_| true).fixes.into_iter();
+        fixes.map(|fix| fix.words).collect::<Vec<_>>()
+    };
+    assert_eq!(words("large"), [""; 0], "another node has them, too");
+    assert_eq!(
+        words("small"),
+        [
+            "wait for 1 pod to end, or end them: sys/plain",
+            "add 1 node like n1"
+        ]
+    );
+}
+
+#[test]
+fn one_pod_without_a_group_is_told_by_its_own_name() {
+    let conf = rules_with("{name: nodeorder}");
+    let mut settings = placing(&conf);
+    let engine = settings.engine.as_mut().expect("it places");
+    engine.lone_scheduler_names = vec!["volcano".into()];
+    engine.scheduler_names = Vec::new();
+    let mut world = World::new(settings);
+    let allocatable = json!({ "cpu": "2", "memory": "8Gi", "pods": "110" });
+    let body = json!({ "status": { "allocatable": allocatable } });
+    world.put_object(Kind::Node, "n1", &body);
+    world.put_queues();
+    for (name, on) in [("old", Some("n1")), ("new", None)] {
+        let body = json!({
+            "metadata": { "namespace": "team-a" },
+            "spec": {
+                "schedulerName": "volcano", "nodeName": on,
+                "containers": [{ "name": "c", "resources": { "requests": { "cpu": "2" } } }],
+            },
+            "status": { "phase": if on.is_some() { "Running" } else { "Pending" } },
+        });
+        world.put_object(Kind::Pod, name, &body);
+    }
+    world.pass_ms(2_000);
+    let subject = Subject {
+        kind: Kind::Pod,
+        namespace: "team-a".to_owned(),
+        name: "new".to_owned(),
+    };
+    let now = world.now;
+    let found = world.driver.explain(&subject, now).expect("it waits");
+    let report = found.told(&|_| true);
+    assert_eq!((&*report.pod_group, report.is_lone), ("new", true));
+    let holder = report.holders[0].name.as_deref();
+    assert_eq!(holder, Some("old"));
+}
+
 #[test]
 fn a_question_changes_nothing() {
     let mut world = crowded();

@@ -13,6 +13,7 @@ mod queues;
 mod room;
 mod rules;
 mod scarce;
+mod tree;
 mod turns;
 mod volumes;
 
@@ -124,6 +125,8 @@ pub enum Remedy {
     OpenQueue {
         /// The queue.
         queue: Arc<str>,
+        /// Those above it that are closed, topmost first: below one of them nothing can be opened.
+        above: Vec<Arc<str>>,
     },
     /// Let pods onto nodes again.
     Uncordon {
@@ -208,6 +211,9 @@ pub enum Remedy {
         limit: Limit,
         /// By how much.
         by: Vec<Amount>,
+        /// By how much the same of queues above it is raised before that, topmost first: the API refuses a
+        /// queue more than those above it have.
+        above: Vec<(Arc<str>, Vec<Amount>)>,
     },
     /// Raise a namespace's quota.
     RaiseQuota {
@@ -403,8 +409,9 @@ pub fn explain(engine: &Engine, tables: &mut Tables, gang: GangId, now: Time) ->
         let Some(reason) = explanation.reason.clone() else {
             return explanation;
         };
+        asked.promised = looked.promised;
         let able = room::able(&mut asked, tables, &reason);
-        explanation.holders = holders::of(engine, tables, (gang, &reason), &able, now);
+        explanation.holders = holders::of(&asked, tables, &reason, &able);
         if let Reason::NoFit(no_fit) = &*reason {
             explanation.nodes = Some((no_fit.nodes, no_fit.refusals.clone()));
             explanation.notes = notes::of(engine, tables, (gang, no_fit), &able, now);

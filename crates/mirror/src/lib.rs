@@ -33,6 +33,6 @@ pub use lower::{
 pub use object::{Object, Problem, Typed};
 pub use rows::{
     AllMembers, Chosen, Claims, Features, Members, NATIVE, ROW_KINDS, Reach, Rows, Slice,
-    claim_name, claim_user, claims_of, extended_claim, group_name, hyper_node_members, native_gang,
-    own_claim, sharing_group,
+    claim_name, claim_user, claims_of, extended_claim, group_name, hyper_node_members, lone_pod,
+    native_gang, own_claim, sharing_group,
 };

@@ -42,7 +42,7 @@ pub(crate) use devices::{
     EXTENDED, claimed, class_of, failure, find_device, requests, resources, shared_claim,
 };
 pub use devices::{claim_name, claim_user, extended_claim, own_claim, sharing_group};
-pub use native::{NATIVE, group_name, native_gang};
+pub use native::{NATIVE, group_name, lone_pod, native_gang};
 pub use network::{AllMembers, Members, hyper_node_members};
 pub use reach::{Reach, Slice};
 pub use volume::{Chosen, Claims, chosen, claims_of};

@@ -116,6 +116,9 @@ pub struct TaskSpec {
     pub pod_priority: Option<i32>,
     /// Whether its class is one of those of what the cluster itself needs.
     pub critical: bool,
+    /// Whether it belongs to its node, and is there again when it was ended: a DaemonSet's, or one that the
+    /// node runs by a file of its own.
+    pub of_node: bool,
     /// What the pod's status says: never Pipelined, Allocated or Binding, which only plans make.
     pub phase: Phase,
     /// The node's name, once bound.
@@ -160,6 +163,7 @@ impl Default for TaskSpec {
             priority: 1,
             pod_priority: None,
             critical: false,
+            of_node: false,
             phase: Phase::Pending,
             node: None,
             grants: Vec::new(),
@@ -213,6 +217,8 @@ pub struct Task {
     pub preempts: bool,
     /// Whether its class is one of those of what the cluster itself needs.
     pub critical: bool,
+    /// Whether it belongs to its node, and is there again when it was ended. No decision looks at it.
+    pub of_node: bool,
     /// When the pod was created.
     pub created: Time,
     /// When its node took the pod on, if it ever did.

@@ -8,6 +8,9 @@ use super::{
 use crate::meta::ObjectMeta;
 use crate::shared::{List, Name, Word};
 
+/// The annotation of a pod that its node runs by a file of its own.
+const MIRRORED: &str = "kubernetes.io/config.mirror";
+
 texts! {
     /// Where a pod is in its life.
     pub enum PodPhase {
@@ -288,6 +291,14 @@ impl Pod {
     /// Whether it has ended, for good or ill.
     pub fn is_finished(&self) -> bool {
         matches!(self.status.phase, PodPhase::Succeeded | PodPhase::Failed)
+    }
+
+    /// Whether it belongs to its node: a DaemonSet's, or one that the node runs by a file of its own and only
+    /// shows. Whoever ends it finds it there again.
+    pub fn is_of_node(&self) -> bool {
+        let mut owners = self.metadata.owner_references.iter();
+        owners.any(|owner| &*owner.kind == "DaemonSet")
+            || self.metadata.annotations.contains_key(MIRRORED)
     }
 
     /// Whether its deletion was asked for.

@@ -7,7 +7,8 @@ use api::ask::{Holder, Report};
 /// The report for people.
 pub(super) fn text(report: &Report) -> String {
     let (namespace, name) = (&report.namespace, &report.pod_group);
-    let mut text = format!("podgroup {namespace}/{name}  {}\n", report.phase);
+    let kind = if report.is_lone { "pod" } else { "podgroup" };
+    let mut text = format!("{kind} {namespace}/{name}  {}\n", report.phase);
     // Writing to a string cannot fail.
     match (&report.reason, &report.message) {
         (Some(code), Some(words)) => {

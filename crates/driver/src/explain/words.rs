@@ -40,8 +40,22 @@ fn raise(remedy: &Remedy) -> BTreeMap<String, String> {
         | Remedy::RaiseQuota { by, .. } => by,
         _ => &[],
     };
-    by.iter()
-        .map(|it| (it.name.to_string(), it.exact()))
+    exact(by)
+}
+
+fn exact(by: &[Amount]) -> BTreeMap<String, String> {
+    let rows = by.iter().map(|it| (it.name.to_string(), it.exact()));
+    rows.collect()
+}
+
+/// By how much queues above are raised before that.
+fn raise_above(remedy: &Remedy) -> BTreeMap<String, BTreeMap<String, String>> {
+    let above: &[(Arc<str>, Vec<Amount>)] = match remedy {
+        Remedy::RaiseQueue { above, .. } => above,
+        _ => &[],
+    };
+    let rows = above.iter();
+    rows.map(|(queue, by)| (queue.to_string(), exact(by)))
         .collect()
 }
 
@@ -99,6 +113,7 @@ pub(super) fn of_fix(fix: &engine::Fix, sees: &dyn Fn(&str) -> bool) -> Fix {
         targets,
         unnamed: unnamed as u64,
         by: raise(&fix.remedy),
+        above: raise_above(&fix.remedy),
         only_enters: fix.only_enters,
     }
 }
@@ -117,15 +132,23 @@ fn targets(remedy: &Remedy, sees: &dyn Fn(&str) -> bool) -> (Vec<String>, usize)
         | Remedy::LeaveZone { nodes, .. }
         | Remedy::Uncordon { nodes }
         | Remedy::Untaint { nodes, .. } => (nodes.iter().map(ToString::to_string).collect(), 0),
+        Remedy::RaiseQueue { queue, above, .. } => {
+            let above = above.iter().map(|(queue, _)| queue);
+            (above.chain([queue]).map(ToString::to_string).collect(), 0)
+        }
+        Remedy::OpenQueue { queue, above } => (
+            (above.iter().chain([queue]))
+                .map(ToString::to_string)
+                .collect(),
+            0,
+        ),
         Remedy::AddNodes { like, .. } => one(like),
         Remedy::AwaitZone { zone, .. } => one(zone),
         Remedy::BindClaim { claim, .. } => one(claim),
         Remedy::DropGroupLimits { queue }
         | Remedy::HangQueue { queue, .. }
         | Remedy::MoveToQueue { queue }
-        | Remedy::OpenQueue { queue }
         | Remedy::RaiseGroupLimit { queue, .. }
-        | Remedy::RaiseQueue { queue, .. }
         | Remedy::UseGroup { queue, .. } => one(queue),
         Remedy::RaiseQuota { quota, .. } => (vec![quota.to_string()], 0),
         Remedy::BearDeviceTaints
@@ -278,7 +301,13 @@ fn told(remedy: &Remedy, names: &str) -> (&'static str, String) {
             )
         }
         Remedy::MoveToQueue { queue } => ("MoveToQueue", format!("put it into queue {queue}")),
-        Remedy::OpenQueue { queue } => ("OpenQueue", format!("have a queue {queue} that is open")),
+        Remedy::OpenQueue { queue, above } if above.is_empty() => {
+            ("OpenQueue", format!("have a queue {queue} that is open"))
+        }
+        Remedy::OpenQueue { queue, above } => (
+            "OpenQueue",
+            format!("open queue {}, then {queue}", above.join(", then ")),
+        ),
         Remedy::RaiseGroupLimit { queue, group, by } => (
             "RaiseGroupLimit",
             format!(
@@ -286,10 +315,22 @@ fn told(remedy: &Remedy, names: &str) -> (&'static str, String) {
                 amounts(by)
             ),
         ),
-        Remedy::RaiseQueue { queue, limit, by } => (
-            "RaiseQueue",
-            format!("raise {} of queue {queue} by {}", limit.word(), amounts(by)),
-        ),
+        Remedy::RaiseQueue {
+            queue,
+            limit,
+            by,
+            above,
+        } => {
+            let above = above.iter().map(|(queue, by)| (queue, by));
+            let one = |(queue, by): (&Arc<str>, &Vec<Amount>)| {
+                format!("of queue {queue} by {}", amounts(by))
+            };
+            let all: Vec<String> = above.chain([(queue, by)]).map(one).collect();
+            (
+                "RaiseQueue",
+                format!("raise {} {}", limit.word(), all.join(", then ")),
+            )
+        }
         Remedy::RaiseQuota { quota, by } => (
             "RaiseQuota",
             format!("raise quota {quota} by {}", amounts(by)),

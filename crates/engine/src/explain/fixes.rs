@@ -150,7 +150,7 @@ fn drafts(case: &mut Case<'_, '_>, reason: &Reason) -> Vec<Draft> {
         Reason::WaitsForDrain { .. } => {
             let mut drafts: Vec<Draft> = room::drained(case).into_iter().collect();
             drafts.extend(fewest_tasks(case));
-            let kind = holders::kind_kept(case.tables, case.asked.gang);
+            let kind = holders::kind_kept(case.asked, case.tables);
             drafts.extend(room::grown(case, Some(kind)));
             drafts
         }
@@ -164,6 +164,7 @@ fn drafts(case: &mut Case<'_, '_>, reason: &Reason) -> Vec<Draft> {
     }
 }
 
+/// The queue is open, and those above it are: none is opened below one that is closed.
 fn open(tables: &Tables, queue: &Arc<str>) -> Draft {
     let known = tables.queue_named(queue).map(|id| tables.queue(id));
     let root = tables.queue_named(queues::ROOT).map(|id| tables.queue(id));
@@ -182,12 +183,21 @@ fn open(tables: &Tables, queue: &Arc<str>) -> Draft {
             ..QueueSpec::default()
         },
     };
+    let closed = known.map_or(Vec::new(), |row| queues::closed_above(tables, row));
+    let above = closed.iter().map(|spec| spec.name.clone()).collect();
+    let opened = closed.into_iter().map(|spec| QueueSpec {
+        state: QueueState::Open,
+        ..spec.clone()
+    });
+    let opened: Vec<QueueSpec> = opened.chain([spec]).collect();
+    let put = |spec| Change::PutQueue(Box::new(spec));
     Draft {
         remedy: Remedy::OpenQueue {
             queue: queue.clone(),
+            above,
         },
-        size: 1,
-        changes: vec![Change::PutQueue(Box::new(spec))],
+        size: i64::try_from(opened.len()).unwrap_or(i64::MAX),
+        changes: opened.into_iter().map(put).collect(),
     }
 }
 
@@ -379,11 +389,8 @@ fn apart(case: &Case<'_, '_>) -> Option<Draft> {
 /// Those that leave the nodes on which the gang is promised room are gone.
 fn leaving(case: &Case<'_, '_>) -> Option<Draft> {
     let tables = &*case.tables;
-    let promised = tables.gang(case.asked.gang).tasks.iter();
-    let nodes: std::collections::BTreeSet<_> = promised
-        .filter(|task| tables.task(**task).phase == model::Phase::Pipelined)
-        .filter_map(|task| tables.task(*task).node)
-        .collect();
+    let promised = case.asked.promised.iter();
+    let nodes: std::collections::BTreeSet<_> = promised.map(|(_, node)| *node).collect();
     let there = nodes
         .iter()
         .flat_map(|node| tables.node(*node).tasks.iter());

@@ -235,13 +235,13 @@ fn raised(case: &mut Case<'_, '_>, group: &Arc<str>) -> Option<Draft> {
     }
     let limit = limits.get(group)?.clone();
     let short = queues::short(&wanted, &goal, &|kind| limit.get(kind));
-    let change = |by: &Vector| {
+    let change = |_: &Tables, by: &Vector| {
         let mut limits = limits.clone();
         limits.insert(group.clone(), queues::raised_limits(&limit, by));
-        Change::PutQueue(Box::new(QueueSpec {
+        vec![Change::PutQueue(Box::new(QueueSpec {
             group_limits: GroupLimits::Known(limits),
             ..spec.clone()
-        }))
+        }))]
     };
     let least = queues::least(case, short.clone(), &short, &change)?;
     let (by, size) = queues::amounts(case.tables, &least);
@@ -252,7 +252,7 @@ fn raised(case: &mut Case<'_, '_>, group: &Arc<str>) -> Option<Draft> {
             by,
         },
         size,
-        changes: vec![change(&least)],
+        changes: change(case.tables, &least),
     })
 }
 

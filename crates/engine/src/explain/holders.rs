@@ -3,23 +3,23 @@
 use std::collections::BTreeSet;
 use std::sync::Arc;
 
-use model::{GangId, GangPhase, Key, Kind, NodeId, Phase, QueueId, Reason, Refusal, Tables, Task};
+use model::{GangId, GangPhase, Key, Kind, NodeId, QueueId, Reason, Refusal, Tables, Task};
 
+use super::probe::Asked;
 use super::scarce::{self, Scarce};
 use super::{Holder, Sums, groups, most, room};
-use crate::engine::Engine;
 
 /// The nodes whose tasks are told: those that come closest.
 const NEAREST: usize = 3;
 
 /// Who holds it, most first.
 pub(super) fn of(
-    engine: &Engine,
+    asked: &Asked<'_>,
     tables: &Tables,
-    (gang, reason): (GangId, &Reason),
+    reason: &Reason,
     able: &[NodeId],
-    now: model::Time,
 ) -> Vec<Holder> {
+    let (engine, gang, now) = (asked.engine, asked.gang, asked.now);
     match reason {
         Reason::NoFit(no_fit) => {
             if let Some(kind) = kind_short(tables, reason) {
@@ -56,22 +56,18 @@ pub(super) fn of(
             in_namespace(tables, gang, namespace, kind)
         }
         Reason::WaitsForDrain { .. } | Reason::WaitsForRelease { .. } => {
-            let nodes: BTreeSet<NodeId> = (tables.gang(gang).tasks.iter())
-                .filter_map(|task| tables.task(*task).node)
-                .collect();
+            let nodes: BTreeSet<NodeId> = asked.promised.iter().map(|(_, node)| *node).collect();
             let nodes: Vec<NodeId> = nodes.into_iter().collect();
-            on_nodes(tables, gang, &nodes, kind_kept(tables, gang))
+            on_nodes(tables, gang, &nodes, kind_kept(asked, tables))
         }
         _ => Vec::new(),
     }
 }
 
 /// Of what too little is left yet where the gang is kept room.
-pub(super) fn kind_kept(tables: &Tables, gang: GangId) -> Kind {
-    let tasks = tables.gang(gang).tasks.iter();
-    let promised = tasks.filter(|task| tables.task(**task).phase == Phase::Pipelined);
-    let mut short = promised.filter_map(|task| {
-        let node = tables.node(tables.task(*task).node?);
+pub(super) fn kind_kept(asked: &Asked<'_>, tables: &Tables) -> Kind {
+    let mut short = asked.promised.iter().filter_map(|(task, node)| {
+        let node = tables.node(*node);
         let mut wanted = tables.shape_of(*task).held.entries();
         let is_short = |(kind, need): &(Kind, i64)| {
             let allocatable = node.spec.allocatable.get(*kind);

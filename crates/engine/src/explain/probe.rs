@@ -13,6 +13,8 @@ use crate::engine::Engine;
 pub(super) struct Looked {
     pub(super) reason: Option<Arc<Reason>>,
     pub(super) places: Vec<Place>,
+    /// Where its tasks are kept room.
+    pub(super) promised: Vec<(TaskId, NodeId)>,
     /// Whether enough of its tasks have a node, and more of them than get one as it is.
     pub(super) starts: bool,
     /// Whether it is let in, and its tasks have still to be made.
@@ -64,6 +66,7 @@ fn among(asked: &mut Asked<'_>, tables: &mut Tables, gangs: BTreeSet<GangId>) ->
         return Looked {
             reason: None,
             places: Vec::new(),
+            promised: Vec::new(),
             starts: false,
             enters: false,
             is_crowded: true,
@@ -103,6 +106,12 @@ fn decide(asked: &mut Asked<'_>, tables: &mut Tables, gangs: BTreeSet<GangId>) -
             write: UNPLANNED,
         })
     };
+    let kept = |task: &TaskId| {
+        let row = after.task(*task);
+        let node = row.node.filter(|_| row.phase == Phase::Pipelined)?;
+        Some((*task, node))
+    };
+    let promised: Vec<(TaskId, NodeId)> = waiting.iter().filter_map(kept).collect();
     let places: Vec<Place> = waiting.iter().filter_map(placed).collect();
     Looked {
         reason: outcome.as_ref().and_then(Outcome::reason).cloned(),
@@ -112,6 +121,7 @@ fn decide(asked: &mut Asked<'_>, tables: &mut Tables, gangs: BTreeSet<GangId>) -
         enters: was_pending && after.gang(gang).phase() != GangPhase::Pending,
         is_crowded: false,
         places,
+        promised,
     }
 }
 
@@ -122,6 +132,8 @@ pub(super) struct Asked<'a> {
     pub(super) now: Time,
     /// How many places it gets as it is: one that has started is helped by what brings it more.
     places_now: usize,
+    /// Where its tasks are kept room, by the decision that is explained: the tables may not know of it yet.
+    pub(super) promised: Vec<(TaskId, NodeId)>,
     /// Whether it is looked at what nodes say; whether a remedy helps is known without that.
     is_told: bool,
     /// They learn of what is supposed and put back as of any other change of a node.
@@ -143,6 +155,7 @@ impl<'a> Asked<'a> {
             gang,
             now,
             places_now: 0,
+            promised: Vec::new(),
             is_told: true,
             indexes: Indexes::default(),
         }

@@ -4,20 +4,20 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use model::{
-    Amount, Change, GangSpec, Key, Kind, Limits, Misplaced, QueueId, QueueSpec, QueueState, Quota,
-    Tables, TaskId, Vector,
+    Amount, Change, GangSpec, Key, Kind, Limits, Misplaced, Queue, QueueId, QueueSpec, QueueState,
+    Quota, Tables, TaskId, Vector,
 };
 
 use super::probe::Case;
 use super::room::{Draft, end, may_end};
-use super::{Limit, Remedy, holders};
+use super::{Limit, Remedy, holders, tree};
 
 /// How often an amount is halved in search of the least that helps.
 const HALVINGS: u32 = 24;
 /// The queue above all others.
 pub(super) const ROOT: &str = "root";
 /// The most queues on the way up to a root.
-const DEPTH_MAX: usize = 32;
+pub(super) const DEPTH_MAX: usize = 32;
 
 /// What the gang would have if all of its waiting tasks were placed, beyond what it has: with what their
 /// claims of devices count for, each claim once.
@@ -42,7 +42,7 @@ fn wanted(case: &Case<'_, '_>) -> Vector {
 }
 
 /// Its queue and those above it that have a limit which the gang would exceed are raised, by the
-/// least that helps.
+/// least that helps, with those further above that would have less then.
 pub(super) fn raised(case: &mut Case<'_, '_>, limit: Limit) -> Vec<Draft> {
     let wanted = wanted(case);
     let mut drafts = Vec::new();
@@ -53,34 +53,41 @@ pub(super) fn raised(case: &mut Case<'_, '_>, limit: Limit) -> Vec<Draft> {
             continue;
         }
         let spec = case.tables.queue(queue).spec.clone();
-        let change = |by: &Vector| Change::PutQueue(Box::new(with(&spec, limit, by)));
+        let change = |tables: &Tables, by: &Vector| put(tree::raised(tables, queue, (limit, by)));
         let near = within(&spec, limit, lacking(case.tables, queue, limit, &wanted));
         let Some(least) = least(case, raise, &near, &change) else {
             continue;
         };
         let least = within(&spec, limit, least);
-        drafts.push(draft(
-            case.tables,
-            &spec.name,
-            limit,
-            &least,
-            change(&least),
-        ));
+        drafts.extend(draft(case.tables, queue, limit, &least));
     }
     drafts
 }
 
-fn draft(tables: &Tables, queue: &Arc<str>, limit: Limit, by: &Vector, change: Change) -> Draft {
-    let (by, size) = amounts(tables, by);
-    Draft {
+/// None where the API would not take it, whatever those above have.
+fn draft(tables: &Tables, queue: QueueId, limit: Limit, by: &Vector) -> Option<Draft> {
+    let specs = tree::raised(tables, queue, (limit, by));
+    if !tree::takes(tables, &specs) {
+        return None;
+    }
+    let mut above = tree::differences(tables, limit, &specs);
+    let (queue, by) = above.pop()?;
+    let all = above.iter().flat_map(|(_, by)| by).chain(&by);
+    Some(Draft {
+        size: all.fold(0, |sum, it| sum.saturating_add(it.value)),
         remedy: Remedy::RaiseQueue {
-            queue: queue.clone(),
+            queue,
             limit,
             by,
+            above,
         },
-        size,
-        changes: vec![change],
-    }
+        changes: put(specs),
+    })
+}
+
+fn put(specs: Vec<QueueSpec>) -> Vec<Change> {
+    let all = specs.into_iter();
+    all.map(|spec| Change::PutQueue(Box::new(spec))).collect()
 }
 
 pub(super) fn amounts(tables: &Tables, by: &Vector) -> (Vec<Amount>, i64) {
@@ -97,9 +104,24 @@ pub(super) fn amounts(tables: &Tables, by: &Vector) -> (Vec<Amount>, i64) {
 fn upwards(case: &Case<'_, '_>) -> Vec<QueueId> {
     let first = case.tables.gang(case.asked.gang).queue;
     let above = |queue: &QueueId| case.tables.queue(*queue).parent;
+    // What the one above all has may not be changed.
+    let may_change = |queue: &QueueId| *case.tables.queue(*queue).spec.name != *ROOT;
     std::iter::successors(first, above)
         .take(DEPTH_MAX)
+        .filter(may_change)
         .collect()
+}
+
+/// Those above a queue that are closed, topmost first.
+pub(super) fn closed_above<'t>(tables: &'t Tables, queue: &'t Queue) -> Vec<&'t QueueSpec> {
+    let above = |queue: &&'t Queue| queue.parent.map(|id| tables.queue(id));
+    let all = std::iter::successors(above(&queue), above).take(DEPTH_MAX);
+    let is_closed =
+        |queue: &&Queue| matches!(queue.spec.state, QueueState::Closed | QueueState::Closing);
+    let closed = all.filter(|queue| queue.known).filter(is_closed);
+    let mut closed: Vec<&QueueSpec> = closed.map(|queue| &queue.spec).collect();
+    closed.reverse();
+    closed
 }
 
 /// By how much the limit falls short, at most, of all that is held, asked for and wanted.
@@ -139,15 +161,6 @@ pub(super) fn short(wanted: &Vector, goal: &Vector, limit: &dyn Fn(Kind) -> Opti
     Vector::of(beyond)
 }
 
-fn with(spec: &QueueSpec, limit: Limit, by: &Vector) -> QueueSpec {
-    let mut spec = spec.clone();
-    match limit {
-        Limit::Capability => spec.capability = raised_limits(&spec.capability, by),
-        Limit::Deserved => spec.deserved.add(by),
-    }
-    spec
-}
-
 pub(super) fn raised_limits(limits: &Limits, by: &Vector) -> Limits {
     let raise = |(kind, value): (Kind, i64)| (kind, value.saturating_add(by.get(kind)));
     Limits::of(limits.entries().map(raise))
@@ -174,9 +187,13 @@ pub(super) fn least(
     case: &mut Case<'_, '_>,
     most: Vector,
     near: &Vector,
-    change: &dyn Fn(&Vector) -> Change,
+    change: &dyn Fn(&Tables, &Vector) -> Vec<Change>,
 ) -> Option<Vector> {
-    if !case.helps(&[change(&most)]) {
+    let helps = |case: &mut Case<'_, '_>, by: &Vector| {
+        let changes = change(case.tables, by);
+        case.helps(&changes)
+    };
+    if !helps(case, &most) {
         return None;
     }
     let mut best = most.clone();
@@ -193,7 +210,7 @@ pub(super) fn least(
             let middle = guesses.find(within).unwrap_or(low + (high - low) / 2);
             let mut tried = best.clone();
             tried.set(kind, middle);
-            match case.helps(&[change(&tried)]) {
+            match helps(case, &tried) {
                 true => high = middle,
                 false => low = middle,
             }
@@ -257,19 +274,44 @@ pub(super) fn quota_raised(case: &mut Case<'_, '_>, named: &str) -> Option<Draft
     let hard = |kind: Kind| quota.hard.get(kind);
     let near = short(&wanted, &held, &hard);
     let most = short(&wanted, &goal, &hard);
-    let change = |by: &Vector| {
-        Change::PutQuota(Box::new(Quota {
-            hard: raised_limits(&quota.hard, by),
+    let change = |_: &Tables, by: &Vector| {
+        let hard = raised_limits(&quota.hard, by);
+        let at_least = |it: &Amount| Amount {
+            value: it.value.max(hard.get(it.kind).unwrap_or(it.value)),
+            ..it.clone()
+        };
+        vec![Change::PutQuota(Box::new(Quota {
+            written: quota.written.iter().map(at_least).collect(),
+            hard,
             ..quota.clone()
-        }))
+        }))]
     };
     let least = least(case, most, &near, &change)?;
     let (by, size) = amounts(case.tables, &least);
+    let by = by.into_iter();
+    let by = by.flat_map(|by| by_names(&quota, &by)).collect();
     Some(Draft {
         remedy: Remedy::RaiseQuota { quota: key, by },
         size,
-        changes: vec![change(&least)],
+        changes: change(case.tables, &least),
     })
+}
+
+/// A raise of what a quota limits, by each name that it gives to that: by what that one lacks.
+fn by_names(quota: &Quota, by: &Amount) -> Vec<Amount> {
+    let names = quota.written.iter().filter(|it| it.kind == by.kind);
+    let Some(hard) = quota.hard.get(by.kind) else {
+        return Vec::new();
+    };
+    let goal = hard.saturating_add(by.value);
+    let raised = names.clone().map(|it| Amount {
+        value: goal.saturating_sub(it.value),
+        ..it.clone()
+    });
+    match names.count() {
+        0 => vec![by.clone()],
+        _ => raised.filter(|it| it.value > 0).collect(),
+    }
 }
 
 /// Tasks of the queue are over, and of those that share it, or of all queues: as few as help.
@@ -391,7 +433,12 @@ pub(super) fn replaced(case: &Case<'_, '_>, queue: &str, why: &Misplaced) -> Vec
             let below = holders::below(tables, id).into_iter();
             let leaves = below.filter(|id| {
                 let row = tables.queue(*id);
-                row.known && row.children.is_empty() && row.spec.state == QueueState::Open
+                // Below one that is closed none stays open.
+                let is_open = row.spec.state == QueueState::Open;
+                row.known
+                    && row.children.is_empty()
+                    && is_open
+                    && closed_above(tables, row).is_empty()
             });
             let gang = &tables.gang(case.asked.gang).spec;
             let moved = leaves.take(LEAVES_MAX).map(|id| {

@@ -5,7 +5,7 @@ use std::sync::Arc;
 
 use model::{
     Change, Device, Dimension, Key, Kind, Labels, NoFit, Node, NodeId, NodeSpec, Phase, Reason,
-    Refusal, Shape, ShapeId, Standing, Tables, Taint, TaintEffect, TaskId, Toleration,
+    Refusal, Shape, ShapeId, Standing, Tables, Taint, TaintEffect, TaskId, Toleration, Vector,
 };
 
 use super::probe::{Asked, Case};
@@ -268,11 +268,9 @@ pub(super) fn end(tables: &Tables, tasks: &[TaskId]) -> Draft {
 pub(super) fn drained(case: &mut Case<'_, '_>) -> Option<Draft> {
     let tables = &*case.tables;
     let mut promised: BTreeMap<(NodeId, ShapeId), Vec<TaskId>> = BTreeMap::new();
-    for task in &tables.gang(case.asked.gang).tasks {
-        let row = tables.task(*task);
-        if let (Phase::Pipelined, Some(node)) = (row.phase, row.node) {
-            promised.entry((node, row.shape)).or_default().push(*task);
-        }
+    for (task, node) in &case.asked.promised {
+        let shape = tables.task(*task).shape;
+        promised.entry((*node, shape)).or_default().push(*task);
     }
     let mut ended: Vec<TaskId> = Vec::new();
     for ((node, _), tasks) in promised {
@@ -322,11 +320,11 @@ fn size_of(steps: &[Vec<TaskId>]) -> i64 {
     i64::try_from(steps.len()).unwrap_or(i64::MAX)
 }
 
-/// Whether it is somebody else's, holds room, and no write about it is on its way.
+/// Whether it is somebody else's, holds room, would not be there again, and no write about it is on its way.
 pub(super) fn may_end(case: &Case<'_, '_>, task: TaskId) -> bool {
     let row = case.tables.task(task);
     let holds = matches!(row.phase, Phase::Bound | Phase::Running | Phase::Releasing);
-    row.gang != Some(case.asked.gang) && holds && row.write.is_none()
+    row.gang != Some(case.asked.gang) && holds && !row.of_node && row.write.is_none()
 }
 
 /// Nodes like the one that takes most tasks of the shape when it is empty: as many as give enough
@@ -338,7 +336,10 @@ pub(super) fn added(case: &mut Case<'_, '_>, no_fit: &NoFit) -> Option<Draft> {
     let missing = i64::from(no_fit.wanted.saturating_sub(no_fit.fits));
     let able = case.able.iter().map(|id| (*id, tables.node(*id)));
     let suited = able.filter(|(_, node)| is_open_to(shape, node));
-    let each = |node: &Node| places(shape, |kind| node.spec.allocatable.get(kind));
+    let each = |node: &Node| {
+        let left = left_on_another(tables, node);
+        places(shape, |kind| left.get(kind))
+    };
     let best = suited
         .map(|(id, node)| (each(node), std::cmp::Reverse(id)))
         .max()?;
@@ -346,7 +347,7 @@ pub(super) fn added(case: &mut Case<'_, '_>, no_fit: &NoFit) -> Option<Draft> {
     if each == 0 {
         return None;
     }
-    let like = tables.node(like).spec.clone();
+    let like = model_of(tables, tables.node(like));
     let spec = &shape.spec;
     if spec.cards.is_some() || spec.devices.is_some() || spec.numa.is_some() {
         // Amounts alone do not say how many of them a node takes, but one it does.
@@ -367,15 +368,67 @@ pub(super) fn grown(case: &mut Case<'_, '_>, kind: Option<Kind>) -> Option<Draft
         .tables
         .nodes()
         .filter(|(_, node)| !node.spec.unschedulable);
-    let has = |node: &Node| node.spec.allocatable.get(kind);
+    let has = |node: &Node| left_on_another(case.tables, node).get(kind);
     let (_, like) = open.max_by_key(|(id, node)| (has(node), std::cmp::Reverse(*id)))?;
-    let model = like.spec.clone();
-    if model.allocatable.get(kind) <= 0 {
+    let model = model_of(case.tables, like);
+    if model.allocatable.get(kind) <= 0 || !has_place_for(case, &model.allocatable) {
         return None;
     }
     queues::fewest(case, NODES_MAX, &|tables, count| {
         copies(tables, &model, count)
     })
+}
+
+/// Whether so many of the gang's tasks as start together would have a place each, on nodes that are there or on one
+/// of so much. Where too much was promised nodes count by their sum, which is enough to let in also who has a task
+/// that is larger than any.
+fn has_place_for(case: &Case<'_, '_>, one: &Vector) -> bool {
+    let tables = &*case.tables;
+    let gang = tables.gang(case.asked.gang);
+    let fits = |need: &Vector| {
+        let nodes = tables.nodes().map(|(_, node)| &node.spec.allocatable);
+        let mut rooms = nodes.chain([one]);
+        rooms.any(|room| need.entries().all(|(kind, need)| need <= room.get(kind)))
+    };
+    let min = i64::from(gang.spec.min_member.max(1));
+    if gang.tasks.is_empty() {
+        // One of them at least has as much as all have on average.
+        let Some(all) = &gang.spec.min_resources else {
+            return true;
+        };
+        let each = all.entries().map(|(kind, all)| (kind, all / min));
+        return fits(&Vector::of(each));
+    }
+    let mut of_shapes: BTreeMap<ShapeId, i64> = BTreeMap::new();
+    for task in gang.tasks.iter().map(|task| tables.task(*task)) {
+        if task.phase.is_waiting() || task.phase.is_allocated() {
+            *of_shapes.entry(task.shape).or_default() += 1;
+        }
+    }
+    let small = of_shapes.into_iter();
+    let small = small.filter(|(shape, _)| fits(&tables.shape(*shape).held));
+    let small: i64 = small.map(|(_, count)| count).sum();
+    // Those that are still to come may be small.
+    let to_come = min.saturating_sub(i64::try_from(gang.tasks.len()).unwrap_or(min));
+    small.saturating_add(to_come.max(0)) >= min
+}
+
+/// What another node like this one would have for tasks: those that belong to a node come to it as well.
+fn left_on_another(tables: &Tables, node: &Node) -> Vector {
+    let mut left = node.spec.allocatable.clone();
+    let tasks = node.tasks.iter().map(|task| tables.task(*task));
+    for task in tasks.filter(|task| task.of_node) {
+        left.sub(&tables.shape(task.shape).held);
+    }
+    left.floor();
+    left
+}
+
+fn model_of(tables: &Tables, node: &Node) -> NodeSpec {
+    NodeSpec {
+        allocatable: left_on_another(tables, node),
+        ..node.spec.clone()
+    }
 }
 
 /// So many nodes like one.

@@ -3,12 +3,12 @@
 use std::collections::BTreeMap;
 
 use checker::{check, digest};
-use engine::{Engine, Fix, Limit, Remedy};
-use model::{Amount, Change, GangId, GangPhase, Key, Kind, Limits, Quota, Vector, Verdict};
+use engine::{Engine, Fix, Remedy};
+use model::{GangId, GangPhase, Key, Kind, Verdict};
 
 use crate::dice::Dice;
 use crate::fixture::World;
-use crate::parse;
+use crate::told::as_told;
 
 /// A cluster that is short of everything in turn, as a script.
 fn script(seed: u64) -> Vec<String> {
@@ -151,43 +151,6 @@ pub fn admits(world: &World, gang: GangId, fix: &Fix) -> bool {
     }
 }
 
-/// The same raise as its words say it.
-fn as_told(world: &World, remedy: &Remedy) -> Option<Change> {
-    let told = |by: &[Amount]| {
-        let part = |it: &Amount| {
-            let text = it.to_string();
-            let (number, _) = text.split_once(' ').expect("an amount has a name");
-            (it.kind, parse::amount(it.kind, number))
-        };
-        by.iter().map(part).collect::<BTreeMap<Kind, i64>>()
-    };
-    let raised = |limits: &Limits, by: &[Amount]| {
-        let by = told(by);
-        let limits = limits.entries();
-        Limits::of(limits.map(|(kind, value)| (kind, value + by.get(&kind).unwrap_or(&0))))
-    };
-    match remedy {
-        Remedy::RaiseQueue { queue, limit, by } => {
-            let id = world.tables.queue_named(queue).expect("it is there");
-            let mut spec = world.tables.queue(id).spec.clone();
-            match limit {
-                Limit::Capability => spec.capability = raised(&spec.capability, by),
-                Limit::Deserved => spec.deserved.add(&Vector::of(told(by))),
-            }
-            Some(Change::PutQueue(Box::new(spec)))
-        }
-        Remedy::RaiseQuota { quota, by } => {
-            let mut quotas = world.tables.quotas(&quota.namespace);
-            let quota = quotas.find(|it| it.key == *quota).expect("it is there");
-            Some(Change::PutQuota(Box::new(Quota {
-                hard: raised(&quota.hard, by),
-                ..quota.clone()
-            })))
-        }
-        _ => None,
-    }
-}
-
 /// The remedy's name.
 pub fn word_of(fix: &Fix) -> String {
     let named = format!("{:?}", fix.remedy);
@@ -321,9 +284,15 @@ fn short_of_memory(seed: u64) -> Vec<String> {
         format!("tiers priority gang / predicates {plugin} resourcequota nodeorder"),
         format!("queue q cap=mem:{}", bytes(&mut dice)),
         format!("queue r deserved=mem:{}", bytes(&mut dice)),
-        format!("quota a/quota hard=mem:{}", bytes(&mut dice) * 2),
-        "node n1 cpu=64 mem=64Gi".to_owned(),
     ];
+    let hard = bytes(&mut dice) * 2;
+    let hard = match dice.roll(3) {
+        0 => format!("mem:{hard}"),
+        1 => format!("requests.mem:{hard}"),
+        _ => format!("requests.mem:{hard},mem:{}", hard + dice.roll(300_000_000)),
+    };
+    lines.push(format!("quota a/quota hard={hard}"));
+    lines.push("node n1 cpu=64 mem=64Gi".to_owned());
     for at in 0..6 {
         let count = 1 + dice.roll(3);
         let queue = dice.pick(&["q", "r", "default"]);
@@ -337,34 +306,100 @@ fn short_of_memory(seed: u64) -> Vec<String> {
     lines
 }
 
+/// A tree of queues that allow too little, or are closed.
+fn short_of_queues(seed: u64) -> Vec<String> {
+    let mut dice = Dice(seed);
+    let mut lines = match dice.roll(3) {
+        0 => vec!["tiers priority gang / predicates proportion nodeorder".to_owned()],
+        1 => vec!["tiers priority gang / predicates capacity nodeorder".to_owned()],
+        _ => vec![
+            "tiers priority gang / predicates capacity nodeorder".to_owned(),
+            "on capacity enableHierarchy".to_owned(),
+        ],
+    };
+    lines.push("queue root".to_owned());
+    let mut deep = "root".to_owned();
+    for at in 0..3 {
+        let cap = match dice.roll(3) {
+            0 => String::new(),
+            _ => format!("cap=cpu:{}", 9 - 2 * at),
+        };
+        let deserved = match dice.roll(2) {
+            0 => String::new(),
+            _ => format!("deserved=cpu:{}", 7 - 2 * at),
+        };
+        let state = match seed % 3 {
+            0 => dice.pick(&["", "state=Closed", "state=Closing"]),
+            _ => "",
+        };
+        lines.push(format!(
+            "queue q{at} parent={deep} {cap} {deserved} {state}"
+        ));
+        deep = format!("q{at}");
+    }
+    lines.push("queue side parent=q1 cap=cpu:2 deserved=cpu:1".to_owned());
+    lines.push("node n1 cpu=40 mem=64Gi".to_owned());
+    for at in 0..4 {
+        let queue = dice.pick(&["q2", "q2", "side"]);
+        let minres = dice.pick(&["", "minres=none"]);
+        let cpu = 1 + dice.roll(5);
+        lines.push(format!(
+            "gang a/g{at} queue={queue} {minres} : 1 x cpu={cpu}"
+        ));
+        lines.push("cycle".to_owned());
+    }
+    lines
+}
+
 #[test]
-fn a_raise_admits_the_gang_as_its_words_say_it() {
+fn the_words_of_a_remedy_admit_the_gang_and_the_api_takes_them() {
     let mut tried: BTreeMap<String, u32> = BTreeMap::new();
-    for seed in 0..60 {
+    let scripts = (0..120).map(|seed| (seed, short_of_memory(seed)));
+    let scripts = scripts.chain((0..150).map(|seed| (seed, short_of_queues(seed))));
+    for (seed, script) in scripts {
         let mut world = World::new();
-        for line in short_of_memory(seed) {
-            world.perform(&line);
-        }
+        script.iter().for_each(|line| world.perform(line));
         for gang in waiting(&world) {
             let found = engine::explain(&world.engine, &mut world.tables, gang, world.now);
             for fix in &found.fixes {
-                let Some(change) = as_told(&world, &fix.remedy) else {
+                let Some(changes) = as_told(&world, &fix.remedy) else {
                     continue;
                 };
+                let changes = changes.unwrap_or_else(|why| {
+                    panic!(
+                        "seed {seed}: {:?} is refused: {why}\n{script:#?}",
+                        fix.remedy
+                    )
+                });
                 let told = Fix {
-                    changes: vec![change],
+                    changes,
                     ..fix.clone()
                 };
                 assert!(
                     admits(&world, gang, &told),
-                    "seed {seed}: {:?} does not help as it is told",
+                    "seed {seed}: {:?} does not help as it is told\n{script:#?}",
                     fix.remedy
                 );
-                *tried.entry(word_of(fix)).or_default() += 1;
+                let parts = match &fix.remedy {
+                    Remedy::OpenQueue { above, .. } => above.len(),
+                    Remedy::RaiseQueue { above, .. } => above.len(),
+                    Remedy::RaiseQuota { by, .. } => by.len() - 1,
+                    _ => 0,
+                };
+                let more = if parts > 0 { " and more" } else { "" };
+                let word = format!("{}{more}", word_of(fix));
+                *tried.entry(word).or_default() += 1;
             }
         }
     }
-    for remedy in ["RaiseQueue", "RaiseQuota"] {
+    for remedy in [
+        "OpenQueue",
+        "OpenQueue and more",
+        "RaiseQueue",
+        "RaiseQueue and more",
+        "RaiseQuota",
+        "RaiseQuota and more",
+    ] {
         let times = tried.get(remedy).copied().unwrap_or_default();
         assert!(times > 5, "{remedy} was stated {times} times: {tried:?}");
     }

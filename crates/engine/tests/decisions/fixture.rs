@@ -474,6 +474,7 @@ impl World {
             node: Some(node.into()),
             grants: task.holds,
             preemptable: false,
+            of_node: task.of_node,
             created: self.now,
             started: Some(self.now),
             ..TaskSpec::default()

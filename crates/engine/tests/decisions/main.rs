@@ -25,5 +25,6 @@ mod numa_laws;
 mod parse;
 mod ruled;
 mod scenarios;
+mod told;
 mod volumes;
 mod woken;

@@ -60,10 +60,10 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use model::{
-    Branch, Budget, CardAsk, ClaimLack, Closeness, Disruption, Fill, Gate, Grant, GroupLimits,
-    Highest, HostPort, Inclusion, Key, Kind, Labels, Limits, LocalTime, NodeTerm, NumaAsk,
-    Operator, PodTerm, Portion, Preferred, QueueSpec, Quota, Requirement, ShapeSpec, Spread,
-    Strategy, SubGroups, Tables, Taint, TaintEffect, TaskTopology, Time, Toleration,
+    Amount, Branch, Budget, CardAsk, ClaimLack, Closeness, Disruption, Fill, Gate, Grant,
+    GroupLimits, Highest, HostPort, Inclusion, Key, Kind, Labels, Limits, LocalTime, NodeTerm,
+    NumaAsk, Operator, PodTerm, Portion, Preferred, QueueSpec, Quota, Requirement, ShapeSpec,
+    Spread, Strategy, SubGroups, Tables, Taint, TaintEffect, TaskTopology, Time, Toleration,
     TolerationEffect, Unmade, UnmetClaim, Vector, VolumeLack, VolumeNeed,
 };
 use placement::{Argument, Decimal};
@@ -103,12 +103,41 @@ pub fn quota(tables: &mut Tables, text: &str) -> Quota {
     let mut quota = Quota::default();
     for (word, value) in words(text) {
         match word {
-            "hard" => quota.hard = limits(tables, value),
+            "hard" => {
+                quota.written = written(tables, value);
+                quota.hard = least(&quota.written);
+            }
             "used" => quota.used = Vector::of(amounts(tables, value)),
             name => quota.key = key(name),
         }
     }
     quota
+}
+
+/// `requests.cpu:3,cpu:4`: what is requested has two names.
+fn written(tables: &mut Tables, text: &str) -> Vec<Amount> {
+    let parts = text.split(',').map(|part| {
+        let (name, value) = part.split_once(':').expect("resource:amount");
+        let bare = name.strip_prefix("requests.").unwrap_or(name);
+        let kind = kind(tables, bare);
+        let prefix = &name[..name.len() - bare.len()];
+        Amount {
+            kind,
+            name: format!("{prefix}{}", tables.kinds().name(kind)).into(),
+            value: amount(kind, value),
+        }
+    });
+    parts.collect()
+}
+
+/// Of what has two names the lower amount counts.
+pub fn least(written: &[Amount]) -> Limits {
+    let mut limits = Limits::default();
+    for it in written {
+        let before = limits.get(it.kind).unwrap_or(i64::MAX);
+        limits.set(it.kind, it.value.min(before));
+    }
+    limits
 }
 
 pub fn amount(kind: Kind, text: &str) -> i64 {
@@ -250,6 +279,8 @@ pub struct TaskWords {
     pub nominated: Option<Arc<str>>,
     /// It may not be evicted.
     pub stays: bool,
+    /// It belongs to its node.
+    pub of_node: bool,
     /// Nobody is evicted for it.
     pub humble: bool,
     /// How long it is left alone.
@@ -326,6 +357,7 @@ pub fn task(tables: &mut Tables, text: &str) -> TaskWords {
             "nominated" => task.nominated = Some(value.into()),
             "revocable" => task.shape.revocable = true,
             "stays" => task.stays = true,
+            "of-node" => task.of_node = true,
             "humble" => task.humble = true,
             "cooldown" => {
                 let seconds: i64 = value.trim_end_matches('s').parse().expect("seconds");

@@ -18,9 +18,15 @@ pub fn native_gang(namespace: &str, group: &str) -> Key {
     Key::new(namespace, format!("{NATIVE}{group}"))
 }
 
-/// The name of a gang's group, native or Volcano's.
+/// The name of a gang's group, native or Volcano's; of a gang that is one pod the pod's.
 pub fn group_name(gang: &Key) -> &str {
-    gang.name.strip_prefix(NATIVE).unwrap_or(&gang.name)
+    let name = gang.name.strip_prefix(NATIVE);
+    name.or_else(|| lone_pod(gang)).unwrap_or(&gang.name)
+}
+
+/// The pod that a gang is alone, without a group.
+pub fn lone_pod(gang: &Key) -> Option<&str> {
+    gang.name.strip_prefix(pod::LONE)
 }
 
 impl Rows {

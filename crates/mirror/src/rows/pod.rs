@@ -119,6 +119,7 @@ impl Rows {
             priority: priority(pod),
             pod_priority: Some(own_priority(pod)),
             critical: is_critical(pod),
+            of_node: pod.is_of_node(),
             phase: phase(pod),
             node: Some(&*pod.spec.node_name)
                 .filter(|node| !node.is_empty())
@@ -236,9 +237,12 @@ impl Rows {
     }
 }
 
+/// What stands before the name of a pod in that of the gang that it is alone.
+pub(super) const LONE: &str = "pod:";
+
 /// The key of the gang that is one pod; no PodGroup can have such a name.
 pub(super) fn lone_gang(namespace: &str, pod: &str) -> Key {
-    Key::new(namespace, format!("pod:{pod}"))
+    Key::new(namespace, format!("{LONE}{pod}"))
 }
 
 /// Whether nothing that a task's row is made of differs.
@@ -254,6 +258,7 @@ pub(super) fn is_same_task(before: &Pod, after: &Pod) -> bool {
         && before.metadata.labels == after.metadata.labels
         && before.metadata.annotations == after.metadata.annotations
         && before.is_terminating() == after.is_terminating()
+        && before.is_of_node() == after.is_of_node()
 }
 
 /// What annotation or label say about eviction; a text that is no boolean forbids it.

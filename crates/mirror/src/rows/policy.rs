@@ -9,7 +9,9 @@ use api::volcano::{
     JDB_MAX_UNAVAILABLE, JDB_MIN_AVAILABLE, TASK_TOPOLOGY_AFFINITY, TASK_TOPOLOGY_ANTI_AFFINITY,
     TASK_TOPOLOGY_ORDER,
 };
-use model::{Budget, Disruption, Key, Kind, Limits, Portion, Quota, Tables, TaskTopology, Vector};
+use model::{
+    Amount, Budget, Disruption, Key, Kind, Limits, Portion, Quota, Tables, TaskTopology, Vector,
+};
 
 use super::amounts::{amount, is_limit, is_number_of_objects};
 use super::constraints;
@@ -74,33 +76,42 @@ pub(super) fn quota(quota: &ResourceQuota, tables: &mut Tables) -> Option<Quota>
         return None;
     }
     let meta = &quota.metadata;
-    let hard = requested(&quota.spec.hard, tables, i64::min);
-    let used = requested(&quota.status.used, tables, i64::max);
+    let written = requested(&quota.spec.hard, tables);
+    let hard = by_kind(&written, i64::min);
+    let used = by_kind(&requested(&quota.status.used, tables), i64::max);
     Some(Quota {
         key: Key::new(&*meta.namespace, &*meta.name),
         // What is not named has no limit; a limit of nothing is one all the same.
         hard: Limits::of(hard),
+        written,
         used: Vector::of(used),
     })
 }
 
-/// What a quota's list says of what pods request, and of their limits. Where it calls a resource by both of its
-/// names `counts` says which amount it is.
-fn requested(
-    list: &ResourceList,
-    tables: &mut Tables,
-    counts: fn(i64, i64) -> i64,
-) -> BTreeMap<Kind, i64> {
-    let mut amounts = BTreeMap::new();
+/// What a quota's list says of what pods request, and of their limits, by the list's own names.
+fn requested(list: &ResourceList, tables: &mut Tables) -> Vec<Amount> {
+    let mut amounts = Vec::new();
     for (name, quantity) in list {
         let is_unknown = name.starts_with("limits.") && !is_limit(name);
         if is_unknown || is_number_of_objects(name) {
             continue;
         }
         let kind = tables.kind(name.strip_prefix("requests.").unwrap_or(name));
-        let amount = amount(kind, quantity);
-        let known = amounts.entry(kind).or_insert(amount);
-        *known = counts(*known, amount);
+        amounts.push(Amount {
+            kind,
+            name: Arc::from(&**name),
+            value: amount(kind, quantity),
+        });
     }
     amounts
+}
+
+/// Where a list calls a resource by both of its names `counts` says which amount it is.
+fn by_kind(amounts: &[Amount], counts: fn(i64, i64) -> i64) -> BTreeMap<Kind, i64> {
+    let mut by_kind = BTreeMap::new();
+    for amount in amounts {
+        let known = by_kind.entry(amount.kind).or_insert(amount.value);
+        *known = counts(*known, amount.value);
+    }
+    by_kind
 }

@@ -320,6 +320,7 @@ impl Tables {
             preemptable: spec.preemptable,
             preempts: spec.preempts,
             critical: spec.critical,
+            of_node: spec.of_node,
             created: spec.created,
             started: spec.started,
             write: None,

@@ -5,7 +5,7 @@ use std::sync::Arc;
 
 use super::{Key, Tables};
 use crate::labels::Requirement;
-use crate::resource::{Limits, Vector};
+use crate::resource::{Amount, Limits, Vector};
 
 /// A PodDisruptionBudget as the wall gives it.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -28,6 +28,9 @@ pub struct Quota {
     /// The most that pods of the namespace may request together, with their number as *pods*, and the most
     /// that their limits may come to, by names of their own.
     pub hard: Limits,
+    /// The same limits as the quota writes them: `requests.cpu` and `cpu` are one kind, and where both stand
+    /// the lower one counts. A kind that has no name here is written by its own.
+    pub written: Vec<Amount>,
     /// What they have of it.
     pub used: Vector,
 }

@@ -227,6 +227,7 @@ impl Tables {
             priority: row.priority,
             pod_priority: row.pod_priority,
             critical: row.critical,
+            of_node: row.of_node,
             phase: if planned { Phase::Pending } else { row.phase },
             node: node.map(|node| self.node(node).spec.name.clone()),
             nominated: row.nominated.clone(),

@@ -3,9 +3,11 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use api::call::Call;
+use api::core::Pod;
 use api::intent::ObjectKey;
 use api::kind::{KINDS, Kind};
 use api::time::Time;
+use serde::Deserialize;
 use serde_json::{Value, json};
 use store::Response;
 
@@ -376,8 +378,7 @@ impl Rehearsal {
         let there = pods.iter().filter(|pod| {
             nodes.iter().any(|node| pod["spec"]["nodeName"] == **node)
                 && !crate::stored::is_over(pod)
-                && !of_daemon(pod)
-                && !is_mirrored(pod)
+                && !is_of_node(pod)
         });
         for pod in there {
             let (namespace, name) = place(pod);
@@ -440,13 +441,7 @@ pub(super) fn with_one_applier(object: &mut Value) {
     }
 }
 
-fn of_daemon(pod: &Value) -> bool {
-    let owners = pod["metadata"]["ownerReferences"].as_array();
-    let mut owners = owners.into_iter().flatten();
-    owners.any(|owner| owner["kind"] == "DaemonSet")
-}
-
-/// Whether a node runs the pod by a file of its own: it would only be shown anew.
-fn is_mirrored(pod: &Value) -> bool {
-    pod["metadata"]["annotations"]["kubernetes.io/config.mirror"].is_string()
+/// Whether it would only be there again: a drain leaves it out.
+fn is_of_node(pod: &Value) -> bool {
+    Pod::deserialize(pod).is_ok_and(|pod| pod.is_of_node())
 }
