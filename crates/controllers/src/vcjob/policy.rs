@@ -339,25 +339,11 @@ fn of_task<'a>(roster: &Roster, task: &'a Task) -> Vec<Happening<'a>> {
         None | Some(0) => 3,
         Some(limit) => i64::from(limit),
     };
-    let restarts: i64 = members()
-        .filter(|member| !member.pod.is_finished())
-        .flat_map(|member| {
-            let status = &member.pod.status;
-            status
-                .container_statuses
-                .iter()
-                .chain(&status.init_container_statuses)
-        })
-        .map(|status| i64::from(status.restart_count))
-        .sum();
+    // The worst pod is one of those whose restarts are counted: a kill of another would change nothing.
+    let unfinished = || members().filter(|member| !member.pod.is_finished());
+    let restarts: i64 = unfinished().map(|member| restarts_of(&member.pod)).sum();
     if limit >= 0 && restarts >= limit {
-        let worst = members().max_by_key(|member| {
-            let statuses = &member.pod.status.container_statuses;
-            statuses
-                .iter()
-                .map(|status| status.restart_count)
-                .sum::<i32>()
-        });
+        let worst = unfinished().max_by_key(|member| restarts_of(&member.pod));
         found.push(happening(
             BusEvent::TaskFailed,
             worst.map(|member| &*member.pod),
@@ -365,6 +351,14 @@ fn of_task<'a>(roster: &Roster, task: &'a Task) -> Vec<Happening<'a>> {
         ));
     }
     found
+}
+
+/// How often the containers of a pod were restarted, those that come before the others, too.
+fn restarts_of(pod: &Pod) -> i64 {
+    let status = &pod.status;
+    let containers = status.container_statuses.iter();
+    let containers = containers.chain(&status.init_container_statuses);
+    containers.map(|it| i64::from(it.restart_count)).sum()
 }
 
 /// The end of the first container, which upstream takes for the pod's.
