@@ -123,6 +123,7 @@ fn keys(mirror: &Mirror, change: &Change, keys: &mut Vec<ObjectKey>) {
                 crate::keys::of_owner(change, Kind::VcJob, keys);
             }
             volumes::given_up(mirror, change, keys);
+            keys.extend(pods::freed(mirror, change));
         }
         Kind::PodGroup => {
             let sides = [change.before::<PodGroup>(), change.after::<PodGroup>()];

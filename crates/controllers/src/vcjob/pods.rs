@@ -1,5 +1,7 @@
 //! Pods of a vcjob: which are missing, and what each looks like.
 
+use std::sync::Arc;
+
 use api::core::PodPhase;
 use api::intent::{Intent, ObjectKey};
 use api::kind::Kind;
@@ -8,7 +10,7 @@ use api::volcano::{
     JOB_RETRY_COUNT, JOB_VERSION, Job, NUMA_TOPOLOGY_POLICY, PARTITION_ID, PREEMPTABLE, QUEUE_NAME,
     REVOCABLE_ZONE, TASK_INDEX, TASK_SPEC, TEMPLATE_UID, Task,
 };
-use mirror::Mirror;
+use mirror::{Change, Mirror};
 use serde_json::{Map, Value, json};
 
 use super::obstacle::{Obstacle, Word};
@@ -88,6 +90,28 @@ pub(super) fn missing(
         }
     }
     intents
+}
+
+/// Jobs that would make a pod of the name that somebody has given up: there may be more names in
+/// the way than an obstacle lists.
+pub(super) fn freed(mirror: &Mirror, change: &Change) -> Vec<ObjectKey> {
+    let (namespace, name) = (&change.key.namespace, &*change.key.name);
+    let Some((stem, _)) = name.rsplit_once('-').filter(|_| change.after.is_none()) else {
+        return Vec::new();
+    };
+    let is_wanted = |job: &&Arc<Job>| {
+        let mut tasks = job.spec.tasks.iter();
+        tasks.any(|task| {
+            let index = index_of(job, task, name);
+            index.is_some_and(|index| i64::from(index) < i64::from(task.replicas()))
+        })
+    };
+    // Names of jobs and of tasks may have dashes of their own.
+    let jobs = stem.match_indices('-');
+    let jobs = jobs.filter_map(|(end, _)| mirror.get::<Job>(namespace, &stem[..end]));
+    jobs.filter(is_wanted)
+        .map(|job| super::key_of(job))
+        .collect()
 }
 
 /// Tells of pods that cannot be made, because others bear their names. As many missing ones are

@@ -6,10 +6,12 @@
 use std::collections::BTreeMap;
 
 use api::core::{ContainerTerminated, Pod, PodPhase};
+use api::kind::Kind;
 use api::time::Time;
 use api::volcano::{
     BusAction, BusEvent, Job, JobPhase, PodGroup, PodGroupPhase, Policy, Task, TaskCount,
 };
+use mirror::Mirror;
 
 use super::delay::{Notes, Subject};
 use super::restart::LastKill;
@@ -70,10 +72,16 @@ pub(super) struct Advice {
 }
 
 /// Asks the policies about everything that has happened.
-pub(super) fn advise(job: &Job, roster: &Roster, group: Option<&PodGroup>, now: Time) -> Advice {
+pub(super) fn advise(
+    mirror: &Mirror,
+    job: &Job,
+    roster: &Roster,
+    group: Option<&PodGroup>,
+    now: Time,
+) -> Advice {
     let mut advice = Advice::default();
     let known = Notes::of(&job.status);
-    for happening in happenings(job, roster, group, &known) {
+    for happening in happenings(mirror, job, roster, group, &known) {
         let Some(policy) = matching(job, &happening) else {
             continue;
         };
@@ -162,10 +170,28 @@ fn is_former(job: &Job, member: &Member) -> bool {
     version_of(&member.pod) < job.status.version
 }
 
+/// An index of a task under which the job has no pod.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Hole {
+    /// Nothing says why.
+    New,
+    /// A kill or a note tells of it.
+    Known,
+    /// A stranger has a pod of that name.
+    Held,
+}
+
 /// Who of a task has gone, as far as it can be told. Of those that are on their way out the last ones
 /// come first: who went before is known already, by a kill or a delay. Holes that are known, too, come
-/// last, since whoever is missing may have been made anew and have gone again.
-fn evicted<'a>(job: &Job, roster: &Roster, task: &'a Task, known: &Notes) -> Vec<Happening<'a>> {
+/// later, since whoever is missing may have been made anew and have gone again, and last of all come
+/// those whose name a stranger holds: hardly ever was a pod of the job there before him.
+fn evicted<'a>(
+    mirror: &Mirror,
+    job: &Job,
+    roster: &Roster,
+    task: &'a Task,
+    known: &Notes,
+) -> Vec<Happening<'a>> {
     let lost = usize::try_from(lost(job, roster, &task.name)).unwrap_or(0);
     if lost == 0 {
         return Vec::new();
@@ -205,17 +231,25 @@ fn evicted<'a>(job: &Job, roster: &Roster, task: &'a Task, known: &Notes) -> Vec
     let taken = roster.taken(&task.name);
     // A task may be huge, and most of it not made yet: no more of its holes are looked at than needed.
     let (taken, kill, is_noted, happening) = (&taken, &kill, &is_noted, &happening);
-    let holes = |are_known: bool| {
+    let holes = |wanted: Hole| {
         let indices = 0..u32::try_from(task.replicas()).unwrap_or(0);
         let holes = indices.filter(move |index| taken.binary_search(index).is_err());
         holes.filter_map(move |index| {
             let name = pods::name(job, task, index);
             let partition = pods::partition(task, index);
             let is_known = is_noted(&name) || kill.names(&task.name, &name, partition.as_deref());
-            (is_known == are_known).then(|| happening(Some(name.into()), partition))
+            let is_held = || mirror.find(Kind::Pod, &job.metadata.namespace, &name);
+            let hole = match is_known {
+                _ if is_held().is_some() => Hole::Held,
+                true => Hole::Known,
+                false => Hole::New,
+            };
+            (hole == wanted).then(|| happening(Some(name.into()), partition))
         })
     };
-    let holes = holes(false).chain(holes(true));
+    let holes = [Hole::New, Hole::Known, Hole::Held]
+        .into_iter()
+        .flat_map(holes);
     let mut found: Vec<Happening<'_>> = leaving.chain(holes).take(lost).collect();
     // Its task has shrunk meanwhile, or it was marked after it had gone.
     if found.is_empty() {
@@ -233,6 +267,7 @@ fn gone_since(pod: &Pod) -> Option<Time> {
 }
 
 fn happenings<'a>(
+    mirror: &Mirror,
     job: &'a Job,
     roster: &'a Roster,
     group: Option<&PodGroup>,
@@ -269,7 +304,7 @@ fn happenings<'a>(
         found.extend(of_pod(member, task));
     }
     for task in &job.spec.tasks {
-        found.extend(evicted(job, roster, task, known));
+        found.extend(evicted(mirror, job, roster, task, known));
         found.extend(of_task(roster, task));
     }
     if group.is_some_and(|group| group.status.phase == PodGroupPhase::Unknown) {
@@ -339,25 +374,11 @@ fn of_task<'a>(roster: &Roster, task: &'a Task) -> Vec<Happening<'a>> {
         None | Some(0) => 3,
         Some(limit) => i64::from(limit),
     };
-    let restarts: i64 = members()
-        .filter(|member| !member.pod.is_finished())
-        .flat_map(|member| {
-            let status = &member.pod.status;
-            status
-                .container_statuses
-                .iter()
-                .chain(&status.init_container_statuses)
-        })
-        .map(|status| i64::from(status.restart_count))
-        .sum();
+    // The worst pod is one of those whose restarts are counted: a kill of another would change nothing.
+    let unfinished = || members().filter(|member| !member.pod.is_finished());
+    let restarts: i64 = unfinished().map(|member| restarts_of(&member.pod)).sum();
     if limit >= 0 && restarts >= limit {
-        let worst = members().max_by_key(|member| {
-            let statuses = &member.pod.status.container_statuses;
-            statuses
-                .iter()
-                .map(|status| status.restart_count)
-                .sum::<i32>()
-        });
+        let worst = unfinished().max_by_key(|member| restarts_of(&member.pod));
         found.push(happening(
             BusEvent::TaskFailed,
             worst.map(|member| &*member.pod),
@@ -365,6 +386,14 @@ fn of_task<'a>(roster: &Roster, task: &'a Task) -> Vec<Happening<'a>> {
         ));
     }
     found
+}
+
+/// How often the containers of a pod were restarted, those that come before the others, too.
+fn restarts_of(pod: &Pod) -> i64 {
+    let status = &pod.status;
+    let containers = status.container_statuses.iter();
+    let containers = containers.chain(&status.init_container_statuses);
+    containers.map(|it| i64::from(it.restart_count)).sum()
 }
 
 /// The end of the first container, which upstream takes for the pod's.

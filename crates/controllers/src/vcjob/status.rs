@@ -350,7 +350,13 @@ fn act(view: &View<'_>, next: &mut Next) {
     }
     // What a former group has lost was lost by the kill.
     let group = view.group.filter(|group| !group::is_former(job, group));
-    let advice: Advice = policy::advise(job, &view.roster, group, view.inputs.now);
+    let advice: Advice = policy::advise(
+        view.inputs.mirror,
+        job,
+        &view.roster,
+        group,
+        view.inputs.now,
+    );
     next.wake_at = advice.next;
     let mut notes = advice.notes;
     let moved = advice.due.and_then(|wanted| {
