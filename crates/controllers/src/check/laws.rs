@@ -442,3 +442,39 @@ fn a_huge_job_makes_pods_only_so_far_ahead_of_the_room_there_is() {
     world.run(&["vcjob"]);
     assert_eq!(world.count(Kind::Pod), 8);
 }
+
+#[test]
+fn a_job_of_ten_thousand_tasks_gets_its_pods_or_says_why_not() {
+    let many = |plugins: Value| {
+        let mut many = job(json!([]), json!([]));
+        let task = |index: u32| {
+            json!({
+                "name": format!("t{index}"), "replicas": 1,
+                "template": { "spec": { "containers": [{ "name": "main" }] } },
+            })
+        };
+        many["spec"]["plugins"] = plugins;
+        many["spec"]["minAvailable"] = json!(1);
+        many["spec"]["tasks"] = (0..10_000).map(task).collect();
+        let mut world = world(many);
+        world.run(&["vcjob"]);
+        world
+    };
+    let mut world = many(json!({}));
+    let phase = json!({ "status": { "phase": "Inqueue" } });
+    world.change(Kind::PodGroup, "ml", "train-job", &phase);
+    // In no more steps than a job of one task and as many pods takes.
+    world.run(&["vcjob"]);
+    assert_eq!(world.count(Kind::Pod), world.settings.pods_ahead_max);
+    // Each pod would be told of each task: more than anybody stores.
+    let world = many(json!({ "svc": [] }));
+    let state = &world.get(Kind::VcJob, "ml", "train").unwrap()["status"]["state"];
+    assert_eq!(state["reason"], "PluginError", "{state}");
+    let said = state["message"].as_str().unwrap();
+    assert!(
+        said.contains("variables of 10000 tasks do not fit"),
+        "{said}"
+    );
+    let kinds = [Kind::ConfigMap, Kind::Service, Kind::PodGroup, Kind::Pod];
+    assert_eq!(kinds.map(|kind| world.count(kind)), [0; 4]);
+}

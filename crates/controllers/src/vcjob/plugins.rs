@@ -31,10 +31,21 @@ pub(super) struct Plugin {
     pub(super) name: &'static str,
     /// Objects that must exist before any pod does, without owner.
     pub(super) children: Option<Children>,
-    /// Each pod is told the names of all others.
-    pub(super) lists_peers: bool,
+    /// Of what each pod is told.
+    pub(super) tells: Tells,
     /// What becomes of a pod before it is created.
     pub(super) pod: fn(&Job, &Arguments, &Place<'_>, &mut Value),
+}
+
+/// Of what a plugin tells each pod, by which a pod of a large job is large.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub(super) enum Tells {
+    /// Of the pod itself, and of the job.
+    Itself,
+    /// Of each task.
+    Tasks,
+    /// Of each pod.
+    Pods,
 }
 
 /// Names a plugin's objects, or says why it cannot work.

@@ -9,7 +9,7 @@ use mirror::Object;
 use serde_json::{Map, Value, json};
 
 use super::obstacle::{Obstacle, Word};
-use super::plugins::Child;
+use super::plugins::{Child, Tells};
 use super::{View, group, pods, volumes};
 use crate::write;
 
@@ -65,10 +65,11 @@ pub(super) fn intents(view: &View<'_>) -> Vec<Intent> {
     }
     if let Ok(equipment) = &view.equipment {
         let chosen = &equipment.chosen;
-        // Pods grow with the number of tasks, whose names each of them is told, or with that of pods.
-        let told = match chosen.iter().any(|(plugin, _)| plugin.lists_peers) {
-            true => usize::try_from(view.job.spec.replicas()).unwrap_or(0),
-            false => view.job.spec.tasks.len(),
+        // What pods are told makes them large, and so does what all of a step write together.
+        let told = match chosen.iter().map(|(plugin, _)| plugin.tells).max() {
+            None | Some(Tells::Itself) => 0,
+            Some(Tells::Tasks) => view.job.spec.tasks.len(),
+            Some(Tells::Pods) => usize::try_from(view.job.spec.replicas()).unwrap_or(0),
         };
         let share = 1 + told / 100;
         let limit = (view.inputs.settings.writes_per_step_max / share).max(1);

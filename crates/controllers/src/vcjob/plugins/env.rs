@@ -3,12 +3,12 @@
 use api::volcano::Job;
 use serde_json::Value;
 
-use super::{Arguments, Place, Plugin, each_container, set_env};
+use super::{Arguments, Place, Plugin, Tells, each_container, set_env};
 
 pub(super) const PLUGIN: Plugin = Plugin {
     name: "env",
     children: None,
-    lists_peers: false,
+    tells: Tells::Itself,
     pod,
 };
 

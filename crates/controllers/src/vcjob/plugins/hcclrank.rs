@@ -4,12 +4,12 @@ use api::volcano::Job;
 use serde_json::{Value, json};
 
 use super::hosts::task_of;
-use super::{Arguments, Place, Plugin};
+use super::{Arguments, Place, Plugin, Tells};
 
 pub(super) const PLUGIN: Plugin = Plugin {
     name: "hcclrank",
     children: None,
-    lists_peers: false,
+    tells: Tells::Itself,
     pod,
 };
 

@@ -4,7 +4,7 @@ use api::volcano::Job;
 use serde_json::Value;
 
 use super::hosts::{self, task_of};
-use super::{Arguments, Place, Plugin, Port, each_container, open_port, set_env};
+use super::{Arguments, Place, Plugin, Port, Tells, each_container, open_port, set_env};
 
 const PORT: Port = Port {
     name: "port",
@@ -14,7 +14,7 @@ const PORT: Port = Port {
 pub(super) const PLUGIN: Plugin = Plugin {
     name: "mpi",
     children: None,
-    lists_peers: false,
+    tells: Tells::Itself,
     pod,
 };
 

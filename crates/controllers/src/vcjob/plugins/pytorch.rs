@@ -4,7 +4,9 @@ use api::volcano::Job;
 use serde_json::{Value, json};
 
 use super::hosts::{of_pod, task_of};
-use super::{Arguments, Place, Plugin, Port, append, each_main_container, open_port, set_env};
+use super::{
+    Arguments, Place, Plugin, Port, Tells, append, each_main_container, open_port, set_env,
+};
 
 const PORT: Port = Port {
     name: "port",
@@ -14,7 +16,7 @@ const PORT: Port = Port {
 pub(super) const PLUGIN: Plugin = Plugin {
     name: "pytorch",
     children: None,
-    lists_peers: false,
+    tells: Tells::Itself,
     pod,
 };
 

@@ -5,7 +5,7 @@ use api::volcano::{Job, TASK_SPEC, Task};
 use serde_json::{Value, json};
 
 use super::hosts::{of_pod, peers, task_of};
-use super::{Arguments, Body, Child, Place, Plugin, Port, each_main_container, open_port};
+use super::{Arguments, Body, Child, Place, Plugin, Port, Tells, each_main_container, open_port};
 
 const GCS: Port = Port {
     name: "port",
@@ -23,7 +23,7 @@ const CLIENT: Port = Port {
 pub(super) const PLUGIN: Plugin = Plugin {
     name: "ray",
     children: Some(children),
-    lists_peers: false,
+    tells: Tells::Itself,
     pod,
 };
 

@@ -10,13 +10,13 @@ use api::volcano::{Job, Task};
 use serde_json::{Value, json};
 
 use super::hosts::{self, text};
-use super::{Arguments, Body, Child, Place, Plugin, Port, append, each_container};
+use super::{Arguments, Body, Child, Place, Plugin, Port, Tells, append, each_container};
 use crate::settings::SshRules;
 
 pub(super) const PLUGIN: Plugin = Plugin {
     name: "ssh",
     children: Some(children),
-    lists_peers: false,
+    tells: Tells::Itself,
     pod,
 };
 

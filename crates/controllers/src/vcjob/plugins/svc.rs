@@ -8,12 +8,14 @@ use api::volcano::{Job, Task};
 use serde_json::{Map, Value, json};
 
 use super::hosts::{self, text};
-use super::{Arguments, Body, Child, Place, Plugin, addresses, append, each_container, peers};
+use super::{
+    Arguments, Body, Child, Place, Plugin, Tells, addresses, append, each_container, peers,
+};
 
 pub(super) const PLUGIN: Plugin = Plugin {
     name: "svc",
     children: Some(children),
-    lists_peers: false,
+    tells: Tells::Tasks,
     pod,
 };
 
@@ -21,10 +23,18 @@ pub(super) const PLUGIN: Plugin = Plugin {
 pub(super) const MOUNT_PATH: &str = "/etc/volcano";
 /// What a ConfigMap may hold, less some room for its metadata.
 const HOSTS_BYTES_MAX: usize = 1_000_000;
+/// What variables may take up in a pod, of which nobody stores more than half as much again.
+const VARIABLES_BYTES_MAX: usize = 1_000_000;
+/// The form of a variable, without names.
+const VARIABLE_BYTES: usize =
+    r#"{"name":"","valueFrom":{"configMapKeyRef":{"name":"-svc","key":""}}},"#.len();
 
 fn children(job: &Job, arguments: &Arguments) -> Result<Vec<Child>, String> {
     let has_addresses = addresses::are_wanted(arguments);
     fit(job, has_addresses)?;
+    if tells_tasks(arguments) {
+        variables_fit(job)?;
+    }
     let name = &job.metadata.name;
     // Upstream's default is false. A gang whose members become ready by finding each other
     // would then wait for ever, so names are published at once unless the job says otherwise.
@@ -70,10 +80,10 @@ fn pod(job: &Job, arguments: &Arguments, place: &Place<'_>, pod: &mut Value) {
         json!({ "name": hosts, "configMap": { "name": hosts } }),
     );
     peers::wait(job, arguments, place, pod);
-    let inject = arguments.flag("inject-hosts-env").unwrap_or(true);
+    let inject = tells_tasks(arguments);
     each_container(pod, |container| {
         for task in job.spec.tasks.iter().filter(|_| inject) {
-            for suffix in ["HOSTS", "NUM"] {
+            for suffix in SUFFIXES {
                 let key = variable(task, suffix);
                 let source = json!({ "configMapKeyRef": { "name": hosts, "key": key } });
                 append(
@@ -89,6 +99,45 @@ fn pod(job: &Job, arguments: &Arguments, place: &Place<'_>, pod: &mut Value) {
             json!({ "name": hosts, "mountPath": MOUNT_PATH }),
         );
     });
+}
+
+/// What is told of each task.
+const SUFFIXES: [&str; 2] = ["HOSTS", "NUM"];
+
+/// Whether each container has variables of each task.
+fn tells_tasks(arguments: &Arguments) -> bool {
+    arguments.flag("inject-hosts-env").unwrap_or(true)
+}
+
+/// Whether the variables of all tasks fit into each pod.
+fn variables_fit(job: &Job) -> Result<(), String> {
+    let tasks = &job.spec.tasks;
+    let of_task = |task: &Task| -> usize {
+        let bytes = |suffix: &str| {
+            let key = "VC__".len() + task.name.len() + suffix.len();
+            VARIABLE_BYTES + job.metadata.name.len() + 2 * key
+        };
+        SUFFIXES.into_iter().map(bytes).sum()
+    };
+    let bytes: usize = tasks.iter().map(of_task).sum();
+    for task in tasks {
+        let spec = &task.template["spec"];
+        let count = |list: &str| spec[list].as_array().map_or(0, Vec::len);
+        let containers = count("containers") + count("initContainers");
+        if bytes.saturating_mul(containers) > VARIABLES_BYTES_MAX {
+            return Err(format!(
+                "variables of {} tasks do not fit into the {} of a pod of task {}; the argument \
+                 --inject-hosts-env=false leaves them out, their values stand in {MOUNT_PATH} too",
+                tasks.len(),
+                match containers {
+                    1 => "container".to_owned(),
+                    more => format!("{more} containers"),
+                },
+                task.name,
+            ));
+        }
+    }
+    Ok(())
 }
 
 /// Whether what is told of a job's pods fits into its ConfigMap.

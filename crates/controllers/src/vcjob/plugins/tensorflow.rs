@@ -4,7 +4,7 @@ use api::volcano::{Job, Task};
 use serde_json::{Map, Value, json};
 
 use super::hosts::{of_pod, task_of};
-use super::{Arguments, Place, Plugin, Port, each_main_container, set_env};
+use super::{Arguments, Place, Plugin, Port, Tells, each_main_container, set_env};
 
 const PORT: Port = Port {
     name: "port",
@@ -14,7 +14,7 @@ const PORT: Port = Port {
 pub(super) const PLUGIN: Plugin = Plugin {
     name: "tensorflow",
     children: None,
-    lists_peers: true,
+    tells: Tells::Pods,
     pod,
 };
 
