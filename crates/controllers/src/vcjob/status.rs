@@ -500,7 +500,7 @@ fn explain(view: &View<'_>, obstacle: Option<&Obstacle>, next: &mut Next) {
             let text = format!(
                 "PodGroup {}:{} unschedule,reason: {message}",
                 view.job.metadata.namespace,
-                group::name(view.job)
+                group::name(view)
             );
             next.notes
                 .push(occasion.warning(WAITS_FOR_QUEUE, &text, view.inputs.now));
