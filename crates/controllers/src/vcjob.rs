@@ -194,7 +194,8 @@ fn step(inputs: &Inputs<'_>) -> Step {
         true => None,
         false => write::merge_difference(&json!(job.status), &json!(next.status)),
     };
-    let is_settled = difference.is_none();
+    // What rests has not been told.
+    let is_settled = difference.is_none() && !step.rests;
     if let Some(patch) = difference {
         let patch = write::patch_status(Kind::VcJob, &job.metadata, patch);
         step.intents.push(patch);
