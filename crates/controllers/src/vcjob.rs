@@ -19,6 +19,7 @@ mod dependants;
 mod gate;
 mod group;
 mod kept;
+mod marked;
 mod obstacle;
 mod phase;
 mod plugins;
