@@ -19,6 +19,7 @@ mod dependants;
 mod gate;
 mod group;
 mod kept;
+mod marked;
 mod obstacle;
 mod phase;
 mod plugins;
@@ -194,7 +195,8 @@ fn step(inputs: &Inputs<'_>) -> Step {
         true => None,
         false => write::merge_difference(&json!(job.status), &json!(next.status)),
     };
-    let is_settled = difference.is_none();
+    // What rests has not been told.
+    let is_settled = difference.is_none() && !step.rests;
     if let Some(patch) = difference {
         let patch = write::patch_status(Kind::VcJob, &job.metadata, patch);
         step.intents.push(patch);

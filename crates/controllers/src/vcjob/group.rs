@@ -28,19 +28,29 @@ const VERSION: &str = "katmai.dev/job-version";
 /// What `kubectl apply` leaves on an object says nothing about its children.
 const LAST_APPLIED: &str = "kubectl.kubernetes.io/last-applied-configuration";
 
-/// The name of the job's PodGroup.
-pub(super) fn name(job: &Job) -> String {
+/// The name of the job's PodGroup: that of the one that is there, or the one that it is to have.
+pub(super) fn name(view: &View<'_>) -> String {
+    let group = view.group.map(|group| group.metadata.name.to_string());
+    group.unwrap_or_else(|| usual_name(view.job))
+}
+
+fn usual_name(job: &Job) -> String {
     pod_group_of_job(&job.metadata.name, &job.metadata.uid)
 }
 
 /// The job's PodGroup, if it is there, or why it cannot be: one of that name that another object
-/// controls, or nobody, is none of the job's, and neither followed nor changed.
+/// controls, or nobody, is none of the job's, and neither followed nor changed. One that the job
+/// controls may bear the job's name alone, as former versions of Volcano made them.
 pub(super) fn of<'a>(
     dependants: &Dependants<'a>,
     job: &Job,
 ) -> Result<Option<&'a PodGroup>, Obstacle> {
-    let (namespace, name) = (&job.metadata.namespace, name(job));
-    let group = dependants.find(Kind::PodGroup, namespace, &name);
+    let (namespace, name) = (&job.metadata.namespace, usual_name(job));
+    let find = |name: &str| dependants.find(Kind::PodGroup, namespace, name);
+    let is_own = |group: &&Object| group.meta().is_controlled_by(&job.metadata.uid);
+    let own = |name: &str| find(name).filter(is_own);
+    let group = own(&name).or_else(|| own(&job.metadata.name));
+    let group = group.or_else(|| find(&name));
     let Some(group) = group.and_then(Object::typed::<PodGroup>) else {
         return Ok(None);
     };
@@ -150,7 +160,7 @@ pub(super) fn create(view: &View<'_>) -> Intent {
         Kind::PodGroup,
         json!({
             "metadata": {
-                "name": name(job),
+                "name": usual_name(job),
                 "namespace": job.metadata.namespace,
                 "labels": job.metadata.labels,
                 "annotations": annotations,

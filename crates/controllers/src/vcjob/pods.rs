@@ -57,12 +57,11 @@ pub(super) fn is_named(pod: &str, job: &Job, task: &str, index: u32) -> bool {
 
 /// Creates of missing pods, at most `limit` of them.
 pub(super) fn missing(
-    mirror: &Mirror,
-    job: &Job,
-    roster: &Roster,
+    view: &View<'_>,
     plugins: &[(&'static Plugin, Arguments)],
     limit: usize,
 ) -> Vec<Intent> {
+    let (mirror, job, roster) = (view.inputs.mirror, view.job, &view.roster);
     let mut intents = Vec::new();
     for task in &job.spec.tasks {
         if !is_ready(job, roster, task) {
@@ -84,7 +83,7 @@ pub(super) fn missing(
                 let place = Place { task, index };
                 intents.push(write::create(
                     Kind::Pod,
-                    body(job, &place, name.clone(), plugins),
+                    body(view, &place, name.clone(), plugins),
                 ));
             }
         }
@@ -181,11 +180,12 @@ pub(super) fn is_ready(job: &Job, roster: &Roster, task: &Task) -> bool {
 }
 
 fn body(
-    job: &Job,
+    view: &View<'_>,
     place: &Place<'_>,
     name: String,
     plugins: &[(&'static Plugin, Arguments)],
 ) -> Value {
+    let job = view.job;
     let template = &place.task.template;
     let mut spec = match &template["spec"] {
         Value::Object(spec) => Value::Object(spec.clone()),
@@ -198,7 +198,7 @@ fn body(
         &job.spec.priority_class_name,
     );
     mount(job, &mut spec);
-    let (labels, annotations) = marks(job, place);
+    let (labels, annotations) = marks(view, place);
     let mut pod = json!({
         "metadata": {
             "name": name,
@@ -219,7 +219,8 @@ fn body(
 }
 
 /// Labels and annotations of a pod (`specs/volcano.md` 1.14 and 2.1.4).
-fn marks(job: &Job, place: &Place<'_>) -> (Map<String, Value>, Map<String, Value>) {
+fn marks(view: &View<'_>, place: &Place<'_>) -> (Map<String, Value>, Map<String, Value>) {
+    let job = view.job;
     let task = place.task;
     let of_template = |field: &str| match &task.template["metadata"][field] {
         Value::Object(map) => map.clone(),
@@ -242,7 +243,7 @@ fn marks(job: &Job, place: &Place<'_>) -> (Map<String, Value>, Map<String, Value
         labels.insert(PARTITION_ID.to_owned(), json!(id));
     }
     let own = [
-        (GROUP_NAME, group::name(job)),
+        (GROUP_NAME, group::name(view)),
         (JOB_VERSION, job.status.version.to_string()),
         (JOB_RETRY_COUNT, job.status.retry_count.to_string()),
         (TEMPLATE_UID, format!("{}-{}", job.metadata.name, task.name)),

@@ -16,7 +16,7 @@ use mirror::Mirror;
 use super::delay::{Notes, Subject};
 use super::restart::LastKill;
 use super::roster::{Member, Roster, Standing, retry_of, version_of};
-use super::{kept, pods};
+use super::{kept, marked, pods};
 
 /// Something that happened, seen from the job.
 #[derive(Clone, Debug)]
@@ -148,15 +148,16 @@ fn whole_seconds(now: Time) -> Time {
 }
 
 /// How many pods of a task have gone without our doing since the last status was written. One that was
-/// marked as out of sync counts as there for as long as no status tells of anybody who goes. What
-/// befalls pods of a former version is nobody's concern.
+/// marked as out of sync counts as there for as long as no status tells of its going. What befalls
+/// pods of a former version is nobody's concern.
 pub(super) fn lost(job: &Job, roster: &Roster, task: &str) -> i64 {
     let counts = &job.status.task_status_count;
     let known = counts.get(task).map_or(0, TaskCount::pods);
+    let told = marked::Told::of(&job.status, task);
     let is_here = |member: &&Member| match member.standing {
         Standing::Current | Standing::Former => true,
-        Standing::Victim => member.goes_alone,
-        Standing::Leaving => member.is_marked && job.status.terminating == 0,
+        Standing::Victim => member.goes_alone && !told.has(member.index),
+        Standing::Leaving => member.is_marked && !told.has(member.index),
     };
     let here = roster.of_task(task).filter(is_here);
     let (former, current): (Vec<&Member>, Vec<&Member>) =
@@ -175,7 +176,7 @@ fn is_former(job: &Job, member: &Member) -> bool {
 enum Hole {
     /// Nothing says why.
     New,
-    /// A kill or a note tells of it.
+    /// A kill, a mark or a note tells of it.
     Known,
     /// A stranger has a pod of that name.
     Held,
@@ -230,6 +231,7 @@ fn evicted<'a>(
     });
     let taken = roster.taken(&task.name);
     // A task may be huge, and most of it not made yet: no more of its holes are looked at than needed.
+    let told = &marked::Told::of(&job.status, &task.name);
     let (taken, kill, is_noted, happening) = (&taken, &kill, &is_noted, &happening);
     let holes = |wanted: Hole| {
         let indices = 0..u32::try_from(task.replicas()).unwrap_or(0);
@@ -237,7 +239,8 @@ fn evicted<'a>(
         holes.filter_map(move |index| {
             let name = pods::name(job, task, index);
             let partition = pods::partition(task, index);
-            let is_known = is_noted(&name) || kill.names(&task.name, &name, partition.as_deref());
+            let is_killed = || kill.names(&task.name, &name, partition.as_deref());
+            let is_known = told.has(index) || is_noted(&name) || is_killed();
             let is_held = || mirror.find(Kind::Pod, &job.metadata.namespace, &name);
             let hole = match is_known {
                 _ if is_held().is_some() => Hole::Held,

@@ -18,7 +18,7 @@ use super::phase::{self, Move};
 use super::policy::{Advice, Wanted};
 use super::restart::{LAST_KILL, LastKill, is_final, is_killing};
 use super::roster::{Counts, Member, Roster};
-use super::{View, group, kept, policy, volumes};
+use super::{View, group, kept, marked, policy, volumes};
 use crate::command;
 use crate::note::Occasion;
 
@@ -446,10 +446,16 @@ fn count(view: &View<'_>, next: &mut Next) -> Counts {
     };
     let counts = roster.counts();
     let status = &mut next.status;
-    // Where no policy is asked any more nobody needs to know whose version it was.
+    // Where no policy is asked any more nobody needs to know whose version it was, or who was marked.
     match is_killing(status.state.phase) || phase::is_used_up(view.job, status) {
-        true => kept::clear(status),
-        false => kept::write(roster, status),
+        true => {
+            kept::clear(status);
+            marked::clear(status);
+        }
+        false => {
+            kept::write(roster, status);
+            marked::write(roster, status);
+        }
     }
     status.pending = counts.pending;
     status.running = counts.running;
@@ -500,7 +506,7 @@ fn explain(view: &View<'_>, obstacle: Option<&Obstacle>, next: &mut Next) {
             let text = format!(
                 "PodGroup {}:{} unschedule,reason: {message}",
                 view.job.metadata.namespace,
-                group::name(view.job)
+                group::name(view)
             );
             next.notes
                 .push(occasion.warning(WAITS_FOR_QUEUE, &text, view.inputs.now));

@@ -74,8 +74,7 @@ pub(super) fn intents(view: &View<'_>) -> Vec<Intent> {
         let share = 1 + told / 100;
         let limit = (view.inputs.settings.writes_per_step_max / share).max(1);
         let limit = limit.min(room_ahead(view));
-        let (mirror, job) = (view.inputs.mirror, view.job);
-        intents.extend(pods::missing(mirror, job, &view.roster, chosen, limit));
+        intents.extend(pods::missing(view, chosen, limit));
     }
     intents
 }
