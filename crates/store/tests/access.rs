@@ -471,6 +471,37 @@ fn who_may_edit_a_namespace_may_edit_its_vcjobs() {
     plane.check(&user("editor"), &[("GET", queues, 403)]);
 }
 
+/// `deploy/roles.yaml` gives on a cluster what a plane of its own has from the start.
+#[test]
+fn own_roles_are_those_of_a_cluster_and_none_of_kubernetes() {
+    let mut plane = Plane::new();
+    let admin = member("admin", &["system:masters"]);
+    let roles = "/apis/rbac.authorization.k8s.io/v1/clusterroles";
+    let deployed: Vec<Value> =
+        serde_saphyr::from_multiple(include_str!("../../../deploy/roles.yaml")).unwrap();
+    for feeds in ["view", "edit"] {
+        let own = format!("{roles}/katmai:aggregate-volcano-to-{feeds}");
+        let (code, own) = plane.ask(&admin, "GET", &own, &Value::Null);
+        assert_eq!(code, 200, "{own}");
+        let name = format!("katmai-volcano-{feeds}");
+        let of_cluster = deployed.iter().find(|one| one["metadata"]["name"] == *name);
+        let of_cluster = of_cluster.expect(&name);
+        assert_eq!(own["rules"], of_cluster["rules"], "{feeds}");
+        assert_eq!(own["metadata"]["labels"], of_cluster["metadata"]["labels"]);
+    }
+    let defaults = format!("{roles}?labelSelector=kubernetes.io/bootstrapping%3Drbac-defaults");
+    let (_, defaults) = plane.ask(&admin, "GET", &defaults, &Value::Null);
+    let names = defaults["items"].as_array().unwrap().iter();
+    let names: Vec<_> = names
+        .map(|one| one["metadata"]["name"].as_str().unwrap())
+        .collect();
+    assert!(names.contains(&"view"), "{names:?}");
+    assert!(
+        !names.iter().any(|name| name.starts_with("katmai")),
+        "{names:?}"
+    );
+}
+
 #[test]
 fn reviews_answer_for_the_asker_and_for_others() {
     let mut plane = Plane::new();

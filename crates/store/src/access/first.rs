@@ -36,6 +36,9 @@ struct FirstRole {
     gathers: Option<String>,
     #[serde(default)]
     rules: Vec<Value>,
+    /// One of this plane's own, which a real server does not have.
+    #[serde(skip)]
+    is_own: bool,
 }
 
 #[derive(Debug, Deserialize)]
@@ -68,6 +71,7 @@ fn batch_roles() -> [FirstRole; 2] {
             feeds: Some(feeds.to_owned()),
             gathers: None,
             rules: rules.collect(),
+            is_own: true,
         }
     };
     let writes = ["create", "delete", "deletecollection", "patch", "update"];
@@ -87,6 +91,7 @@ fn explaining() -> FirstRole {
         rules: vec![json!({
             "verbs": ["get"], "apiGroups": [ask::GROUP], "resources": [ask::EXPLANATIONS],
         })],
+        is_own: true,
     }
 }
 
@@ -208,6 +213,10 @@ impl FirstRole {
             "Role"
         };
         let mut role = object(kind, &self.namespace, &self.name);
+        if self.is_own {
+            // Who selects by this label means Kubernetes' own.
+            role["metadata"]["labels"] = json!({});
+        }
         if let Some(feeds) = &self.feeds {
             role["metadata"]["labels"][format!("{GATHERED}{feeds}")] = json!("true");
         }
