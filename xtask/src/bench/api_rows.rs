@@ -37,6 +37,25 @@ pub const S1_CREATE_BIND: Row = Row {
     }),
 };
 
+/// Create of a vcjob of one pod → its pod bound, on an idle plane, 200 times, a second apart as suite S1 asks.
+pub const S1_JOB_CREATE_BIND: Row = Row {
+    name: "S1-job-create-bind",
+    when: When::Named,
+    measure: Measure::Here(|bench| {
+        let arguments = ["--ephemeral", "--simulated-nodes", "100"];
+        let mut times = on_a_plane(bench, "s1-job", &arguments, job_create_bind)?;
+        let mut figures = Vec::new();
+        for (part, times) in ["answered", "pod", "bind"].into_iter().zip(&mut times) {
+            // Each part is within the whole, and so is its goal.
+            for (percent, goal) in [(50, 3.0), (99, 10.0)] {
+                let row = format!("S1-job-create-{part}-p{percent}");
+                figures.push(Figure::new(&row, percentile(times, percent), "ms", goal));
+            }
+        }
+        Ok(figures)
+    }),
+};
+
 /// 500 gangs of 20 pods on 1,000 imitation nodes, create → all bound.
 pub const S2_500X20_API: Row = Row {
     name: "S2-500x20-api",
@@ -138,6 +157,45 @@ async fn create_bind(cluster: &Cluster) -> anyhow::Result<Vec<f64>> {
         times.push(began.elapsed().as_secs_f64() * 1000.0);
         // The suite asks for idle gaps; they are short here, so that a run stays under a minute.
         tokio::time::sleep(Duration::from_millis(100)).await;
+    }
+    Ok(times)
+}
+
+/// Milliseconds until the create was answered, the pod was there, and it was bound.
+async fn job_create_bind(cluster: &Cluster) -> anyhow::Result<[Vec<f64>; 3]> {
+    let revision = revision(cluster, Kind::Pod).await?;
+    let mut watch = cluster.watch(Kind::Pod, revision, 600).await?;
+    let mut times = [const { Vec::new() }; 3];
+    for at in 0..200 {
+        let job = pod_job(&format!("one-{at}"));
+        let name = format!("one-{at}-task-0");
+        let began = Instant::now();
+        let milliseconds = || began.elapsed().as_secs_f64() * 1000.0;
+        let create = async {
+            create(cluster, Kind::VcJob, &job).await?;
+            anyhow::Ok(milliseconds())
+        };
+        let seen = async {
+            let mut there = None;
+            loop {
+                let line = watch.next().await.context("the watch ended")??;
+                let Some(object) = object_of(line)? else {
+                    continue;
+                };
+                if object["metadata"]["name"] == name.as_str() {
+                    let there = *there.get_or_insert_with(milliseconds);
+                    if object["spec"]["nodeName"].is_string() {
+                        return anyhow::Ok((there, milliseconds()));
+                    }
+                }
+            }
+        };
+        let (answered, (there, bound)) = futures::try_join!(create, seen)?;
+        for (times, time) in times.iter_mut().zip([answered, there, bound]) {
+            times.push(time);
+        }
+        // 0.7 to 1.3 s, in no rhythm with anything that the plane does.
+        tokio::time::sleep(Duration::from_millis(700 + at * 7919 % 601)).await;
     }
     Ok(times)
 }
@@ -281,6 +339,13 @@ fn gang(name: &str) -> Value {
             "tasks": [{ "name": "task", "replicas": 20, "template": { "spec": spec() } }],
         },
     })
+}
+
+fn pod_job(name: &str) -> Value {
+    let mut job = gang(name);
+    job["spec"]["minAvailable"] = json!(1);
+    job["spec"]["tasks"][0]["replicas"] = json!(1);
+    job
 }
 
 fn lone_job(name: &str) -> Value {

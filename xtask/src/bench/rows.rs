@@ -45,6 +45,7 @@ const ROWS: &[Row] = &[
     load_rows::PATCHES,
     load_rows::WATCHERS,
     api_rows::S1_CREATE_BIND,
+    api_rows::S1_JOB_CREATE_BIND,
     api_rows::S10_10000X1_API,
     api_rows::S2_500X20_API,
     log_rows::S2_LOG,
