@@ -188,8 +188,8 @@ const OWN: Group = Group {
             "ignored-provisioners",
             Takes::Texts,
             "",
-            "Provisioners whose volumes are not looked at",
-            "volumes that nobody provides keep their pods waiting, with the reason",
+            "Provisioners whose volumes count against no limit of a node",
+            "a driver that tells no limit in its CSINode has none",
         ),
         ignored(
             "enable-pprof",
