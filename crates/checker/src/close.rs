@@ -2,7 +2,7 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use model::{Closeness, GangId, Highest, NodeId, Phase, Plan, SubGroups, Tables, Task};
+use model::{Closeness, GangId, Highest, Key, NodeId, Phase, Plan, SubGroups, Tables, Task};
 
 use crate::Violation;
 use crate::plans::{Waived, writes_of};
@@ -22,7 +22,7 @@ pub(crate) fn together(waived: Waived, tables: &Tables, plan: &Plan, found: &mut
         let mut wrong = Vec::new();
         if let Some(closeness) = &gang.spec.closeness
             && is_looked_at(closeness)
-            && !are_close(tables, closeness, &tasks)
+            && !are_close(tables, plan, closeness, &tasks)
         {
             wrong.push(format!("gang {} is scattered", gang.spec.key));
         }
@@ -55,7 +55,7 @@ pub(crate) fn together(waived: Waived, tables: &Tables, plan: &Plan, found: &mut
             if let Some(closeness) = &rules.closeness
                 && is_placed
                 && is_looked_at(closeness)
-                && !are_close(tables, closeness, &part)
+                && !are_close(tables, plan, closeness, &part)
             {
                 wrong.push(format!("{} is scattered", name()));
             }
@@ -72,18 +72,13 @@ fn holds(task: &Task) -> bool {
     task.phase.is_allocated()
 }
 
-/// Whether one hyper-node of an allowed tier has all nodes of the tasks, or one value of the label.
-fn are_close(tables: &Tables, closeness: &Closeness, tasks: &[&Task]) -> bool {
-    let held = tasks.iter().filter(|task| holds(task));
-    let nodes: Vec<NodeId> = held.filter_map(|task| task.node).collect();
+/// Whether one hyper-node of an allowed tier has all nodes of the tasks, or the plan has placed its own by one
+/// value of the label.
+fn are_close(tables: &Tables, plan: &Plan, closeness: &Closeness, tasks: &[&Task]) -> bool {
+    let held: Vec<&Task> = tasks.iter().copied().filter(|task| holds(task)).collect();
+    let nodes: Vec<NodeId> = held.iter().filter_map(|task| task.node).collect();
     let highest = match closeness {
-        Closeness::Label(key) => {
-            let values = nodes
-                .iter()
-                .map(|node| tables.node(*node).spec.labels.get(key));
-            let values: BTreeSet<_> = values.collect();
-            return values.len() <= 1 && !values.contains(&None);
-        }
+        Closeness::Label(key) => return have_one_value(tables, plan, key, &held),
         Closeness::HyperNode(highest) => highest,
     };
     let topology = tables.topology();
@@ -102,6 +97,24 @@ fn are_close(tables: &Tables, closeness: &Closeness, tasks: &[&Task]) -> bool {
         let is_gone = |node: &NodeId| whole.is_none_or(|whole| !whole.has(*node));
         domains.any(|(_, row)| nodes.iter().all(|node| is_gone(node) || row.has(*node)))
     })
+}
+
+/// Whether all tasks that the plan places have one value, and one of those that stood there before, if these
+/// have any: nodes may have been labelled anew since, and then nobody has placed them apart.
+fn have_one_value(tables: &Tables, plan: &Plan, key: &str, held: &[&Task]) -> bool {
+    let places = plan.places.iter();
+    let planned: BTreeSet<&Key> = places.map(|place| &tables.task(place.task).key).collect();
+    let is_new = |task: &&Task| planned.contains(&task.key);
+    let (new, stood): (Vec<&Task>, Vec<&Task>) = held.iter().copied().partition(is_new);
+    let values = |tasks: Vec<&Task>| -> BTreeSet<Option<&str>> {
+        let nodes = tasks.into_iter().filter_map(|task| task.node);
+        nodes
+            .map(|node| tables.node(node).spec.labels.get(key))
+            .collect()
+    };
+    let (new, mut stood) = (values(new), values(stood));
+    stood.remove(&None);
+    new.len() <= 1 && !new.contains(&None) && (stood.is_empty() || new.is_subset(&stood))
 }
 
 type Part<'a> = (&'a SubGroups, Vec<&'a str>, Vec<&'a Task>);

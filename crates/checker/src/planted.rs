@@ -562,17 +562,46 @@ mod tests {
             ([Some("x"), None], &["I23"]),
         ] {
             let mut tables = cluster();
-            for (name, zone) in [("n1", zones[0]), ("n2", zones[1])] {
-                let id = tables.node_named(name).unwrap();
-                tables.put_node(NodeSpec {
-                    labels: Labels::of(zone.map(|zone| ("zone", zone))),
-                    ..tables.node(id).spec.clone()
-                });
-            }
+            label(&mut tables, zones);
             close(&mut tables, Closeness::Label("zone".into()));
             let plan = commit(&mut tables, &[(0, N1), (1, N2)]);
             assert_eq!(said(&check_plan(&tables, &plan)), said_of, "{zones:?}");
         }
+    }
+
+    /// Labels the two nodes.
+    fn label(tables: &mut Tables, zones: [Option<&str>; 2]) {
+        for (name, zone) in ["n1", "n2"].into_iter().zip(zones) {
+            let id = tables.node_named(name).unwrap();
+            tables.put_node(NodeSpec {
+                labels: Labels::of(zone.map(|zone| ("zone", zone))),
+                ..tables.node(id).spec.clone()
+            });
+        }
+    }
+
+    #[test]
+    fn i23_whose_nodes_were_labelled_anew_is_not_scattered_by_the_plan() {
+        for (zones, node, said_of) in [
+            ([Some("x"), Some("y")], N1, &[] as &[&str]),
+            ([None, Some("y")], N2, &[]),
+            ([None, Some("y")], N1, &["I23"]),
+        ] {
+            let mut tables = cluster();
+            label(&mut tables, [Some("x"), Some("x")]);
+            close(&mut tables, Closeness::Label("zone".into()));
+            let plan = commit(&mut tables, &[(0, N1), (1, N2)]);
+            assert_eq!(check_plan(&tables, &plan), []);
+            label(&mut tables, zones);
+            let plan = commit(&mut tables, &[(2, node)]);
+            assert_eq!(said(&check_plan(&tables, &plan)), said_of, "{zones:?}");
+        }
+        let mut tables = cluster();
+        label(&mut tables, [Some("x"), Some("y")]);
+        close(&mut tables, Closeness::Label("zone".into()));
+        commit(&mut tables, &[(0, N1), (1, N1)]);
+        let plan = commit(&mut tables, &[(2, N2)]);
+        assert_eq!(said(&check_plan(&tables, &plan)), ["I23"]);
     }
 
     #[test]

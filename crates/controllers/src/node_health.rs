@@ -7,7 +7,7 @@
 use std::sync::Arc;
 
 use api::core::{DatedCondition, Lease, Node, Pod, Taint};
-use api::intent::{Intent, ObjectKey, Part};
+use api::intent::{Intent, ObjectKey};
 use api::kind::Kind;
 use api::time::Time;
 use mirror::{Change, Mirror};
@@ -220,20 +220,9 @@ impl View<'_> {
                 });
             }
         }
-        // How long a pod bears a taint is counted from a time that it has to have.
-        for taint in taints
-            .iter_mut()
-            .filter(|taint| &*taint.effect == "NoExecute")
-        {
-            taint.time_added = taint.time_added.or(Some(now));
-        }
         let mut intents = Vec::new();
         if taints != *known {
-            let list: Vec<Value> = taints.iter().map(wire).collect();
-            let list = (!list.is_empty()).then_some(list);
-            let patch = json!({ "spec": { "taints": list } });
-            let meta = &self.node.metadata;
-            intents.push(write::patch(Kind::Node, meta, Part::Whole, patch));
+            intents.push(write::patch_taints(&self.node.metadata, &taints));
         }
         if is_loss {
             let name = &self.node.metadata.name;
@@ -318,15 +307,4 @@ fn is_ours(taint: &Taint) -> bool {
         "NoExecute" => key == NOT_READY || key == UNREACHABLE,
         _ => false,
     }
-}
-
-fn wire(taint: &Taint) -> Value {
-    let mut value = json!({ "key": taint.key, "effect": taint.effect });
-    if !taint.value.is_empty() {
-        value["value"] = json!(taint.value);
-    }
-    if let Some(time) = taint.time_added {
-        value["timeAdded"] = json!(time);
-    }
-    value
 }

@@ -1,11 +1,16 @@
 //! Pods on nodes whose `NoExecute` taints they do not bear, or no longer: they are deleted.
+//!
+//! How long a pod bears a taint is counted from when that was seen first, which is written down in the taint
+//! itself where it has no time.
 
 use api::core::{DISRUPTION_TARGET, Node, Pod, Taint, disruption_target};
 use api::intent::ObjectKey;
 use api::kind::Kind;
+use api::time::Time;
 use mirror::{Change, Mirror};
 use serde_json::json;
 
+use crate::conditions::whole_seconds;
 use crate::note::Occasion;
 use crate::{Controller, Inputs, Step, write};
 
@@ -21,6 +26,9 @@ pub const CONTROLLER: Controller = Controller {
 fn keys(mirror: &Mirror, change: &Change, keys: &mut Vec<ObjectKey>) {
     if change.kind() == Kind::Node {
         let taints = |node: &std::sync::Arc<Node>| node.spec.taints.clone();
+        if change.after::<Node>().is_some_and(|node| is_undated(node)) {
+            keys.push((*change.key).clone());
+        }
         if change.before::<Node>().map(taints) != change.after::<Node>().map(taints) {
             let pods = mirror.pods_on(&change.key.name);
             keys.extend(pods.map(|pod| crate::keys::of_pod(pod)));
@@ -38,6 +46,10 @@ fn keys(mirror: &Mirror, change: &Change, keys: &mut Vec<ObjectKey>) {
 
 fn step(inputs: &Inputs<'_>) -> Step {
     let mirror = inputs.mirror;
+    if inputs.key.kind == Kind::Node {
+        let node = mirror.get::<Node>("", &inputs.key.name);
+        return node.map_or_else(Step::idle, |node| date(node, inputs.now));
+    }
     let Some(pod) = mirror.get::<Pod>(&inputs.key.namespace, &inputs.key.name) else {
         return Step::idle();
     };
@@ -52,6 +64,24 @@ fn step(inputs: &Inputs<'_>) -> Step {
         Some(due) if inputs.now < due => Step::wake_at(due),
         Some(_) => evict(inputs, pod),
     }
+}
+
+/// Whether somebody has added a taint that drives pods away, and did not say when.
+fn is_undated(node: &Node) -> bool {
+    let mut taints = node.spec.taints.iter();
+    taints.any(|taint| taint.drives_away() && taint.time_added.is_none())
+}
+
+/// Writes down that taints without a time are there since now.
+fn date(node: &Node, now: Time) -> Step {
+    if !is_undated(node) {
+        return Step::idle();
+    }
+    let mut taints = node.spec.taints.clone();
+    for taint in taints.iter_mut().filter(|taint| taint.drives_away()) {
+        taint.time_added = taint.time_added.or(Some(whole_seconds(now)));
+    }
+    Step::write(vec![write::patch_taints(&node.metadata, &taints)])
 }
 
 /// Says why, then deletes.

@@ -1,5 +1,6 @@
 //! Fenced writes as values: every intent of this room is built here.
 
+use api::core::Taint;
 use api::intent::{Action, Intent, KeyMaterial, ObjectKey, Part, Propagation};
 use api::kind::Kind;
 use api::meta::ObjectMeta;
@@ -46,6 +47,24 @@ pub(crate) fn patch_status(kind: Kind, meta: &ObjectMeta, status: Value) -> Inte
         Part::Whole
     };
     patch(kind, meta, part, json!({ "status": status }))
+}
+
+/// Gives a node these taints and no others.
+pub(crate) fn patch_taints(node: &ObjectMeta, taints: &[Taint]) -> Intent {
+    let wire = |taint: &Taint| {
+        let mut value = json!({ "key": taint.key, "effect": taint.effect });
+        if !taint.value.is_empty() {
+            value["value"] = json!(taint.value);
+        }
+        if let Some(time) = taint.time_added {
+            value["timeAdded"] = json!(time);
+        }
+        value
+    };
+    let list: Vec<Value> = taints.iter().map(wire).collect();
+    let list = (!list.is_empty()).then_some(list);
+    let patch_of = json!({ "spec": { "taints": list } });
+    patch(Kind::Node, node, Part::Whole, patch_of)
 }
 
 /// Deletes an object in the background, fenced by its uid.

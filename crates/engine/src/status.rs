@@ -10,7 +10,7 @@ use std::sync::Arc;
 
 use model::{
     Closeness, Gang, GangId, GangPhase, GangStatus, Kind, News, NodeId, Ownership, Phase, QueueId,
-    Reason, ShapeId, Tables, Task, TaskId, Time, Trial, Vector, Verdict,
+    QueueState, Reason, ShapeId, Tables, Task, TaskId, Time, Trial, Vector, Verdict,
 };
 use placement::{Outcome, Placed};
 
@@ -64,7 +64,10 @@ pub(crate) fn settle_gang(
         Verdict::Waits(reason) if is_rewording => engine.wordings.rests_until(id, reason, now),
         _ => None,
     };
-    let is_bare = is_passing(&verdict) && lacks_pods_for_now(gang);
+    let is_bare = match &verdict {
+        Verdict::Waits(reason) => is_of_pods(reason) && lacks_pods_for_now(gang),
+        Verdict::Undecided | Verdict::Scheduled => false,
+    };
     // What was due of it was something else, as long as there were pods.
     let is_ripe = engine.ripe.contains(&id) && (!is_bare || written_at.is_none());
     let at_once = starts
@@ -418,13 +421,25 @@ fn lacks_pods_for_now(gang: &Gang) -> bool {
     gang.tasks.is_empty() || gang.count(Phase::Releasing) > 0
 }
 
-/// Pods that are just being made are no news.
+/// What is over in a moment is no news: pods that are just being made, and a queue of which nobody has said yet
+/// whether it is open.
 fn is_passing(verdict: &Verdict) -> bool {
-    let Verdict::Waits(reason) = verdict else {
-        return false;
+    let is_of_a_new_queue = |reason: &Reason| {
+        let Reason::QueueNotOpen { state, .. } = reason else {
+            return false;
+        };
+        *state == QueueState::Unknown
     };
+    match verdict {
+        Verdict::Waits(reason) => is_of_pods(reason) || is_of_a_new_queue(reason),
+        Verdict::Undecided | Verdict::Scheduled => false,
+    }
+}
+
+/// Whether pods are lacking.
+fn is_of_pods(reason: &Reason) -> bool {
     matches!(
-        **reason,
+        reason,
         Reason::NotEnoughTasks { .. } | Reason::NotEnoughPodsOfTask { .. }
     )
 }

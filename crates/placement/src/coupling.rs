@@ -26,7 +26,7 @@ use crate::plugin::{Room, Score, View};
 use crate::plugins::deviceshare;
 use crate::plugins::nodeorder::POINT;
 
-pub(crate) use census::{Census, Crowd, Look, Spot};
+pub(crate) use census::{Census, Crowd, Look, Spot, is_meant_by_all};
 
 use census::{Column, Sums, Tally};
 
@@ -92,7 +92,7 @@ fn attractions(spec: &ShapeSpec) -> impl Iterator<Item = (&PodTerm, i64)> {
 /// What the number of a crowd's pods in a domain means to the task.
 #[derive(Clone, Copy, Debug)]
 enum Rule<'a> {
-    /// It must be near one of them, unless it may be the first.
+    /// It must be near one of them by each of its terms, unless it may be the first.
     Near,
     /// It must not be near any of them.
     Apart,
@@ -129,7 +129,11 @@ fn asks<'a>(view: View<'a>, task: TaskId) -> Vec<Ask<'a>> {
     let has_predicate = view.config.predicates.pod_affinity == Switched::On;
     if has_predicate {
         let (near, apart) = (&shape.spec.pod_affinity, &shape.spec.pod_anti_affinity);
-        asks.extend(near.iter().map(|term| own(term, Rule::Near)));
+        asks.extend(near.iter().map(|term| Ask {
+            key: &term.topology_key,
+            crowd: Crowd::near(near),
+            rule: Rule::Near,
+        }));
         asks.extend(apart.iter().map(|term| own(term, Rule::Apart)));
     }
     for wish in &shape.spec.preferred_pods {
@@ -454,7 +458,7 @@ impl Surroundings {
     }
 }
 
-/// Whether the task matches all its affinity terms itself and nothing else does yet.
+/// Whether the task matches all its affinity terms itself and nobody else does yet.
 fn may_be_first(
     census: &mut Census,
     view: View<'_>,
@@ -463,9 +467,9 @@ fn may_be_first(
     asks: &[Ask<'_>],
 ) -> bool {
     let row = view.tables.task(task);
-    let mut terms = view.tables.shape_of(task).spec.pod_affinity.iter();
+    let terms = &view.tables.shape_of(task).spec.pod_affinity;
     let mut near = asks.iter().filter(|ask| matches!(ask.rule, Rule::Near));
-    terms.all(|term| term.selects(&row.key.namespace, &row.labels))
+    is_meant_by_all(terms, row)
         && near.all(|ask| {
             let (_, tally) = census.count(view.tables, ask.key, &ask.crowd);
             tally.total.present(room) == 0

@@ -161,7 +161,9 @@ impl Taint {
 }
 
 impl super::Pod {
-    /// When it must leave a node with these taints; `None` while it bears every one for ever.
+    /// When it must leave its node with these taints; `None` while it bears every one for ever. How long it bears
+    /// one is counted from when it was added, of one that does not say so from `now`, and of a pod that came later
+    /// from then.
     pub fn leaves_at(&self, taints: &[Taint], now: crate::time::Time) -> Option<crate::time::Time> {
         let mut first: Option<crate::time::Time> = None;
         for taint in taints.iter().filter(|taint| taint.drives_away()) {
@@ -170,15 +172,23 @@ impl super::Pod {
             if matching.is_empty() {
                 return Some(now);
             }
-            // A pod that came later is given its time from then on.
-            let since = taint.time_added.max(self.metadata.creation_timestamp);
+            let since = taint.time_added.unwrap_or(now);
             let seconds = matching.iter().filter_map(|it| it.toleration_seconds).min();
             if let Some(seconds) = seconds {
                 let wait = seconds.max(0).saturating_mul(1_000);
-                let until = since.unwrap_or(now).plus_ms(wait);
+                let until = self.came_at().map_or(since, |came| came.max(since));
+                let until = until.plus_ms(wait);
                 first = Some(first.map_or(until, |known| known.min(until)));
             }
         }
         first
+    }
+
+    /// Since when it has its node, as far as that is known.
+    fn came_at(&self) -> Option<crate::time::Time> {
+        let bound = self.status.condition("PodScheduled");
+        let bound = bound.filter(|it| &*it.status == "True");
+        let bound = bound.and_then(|_| self.status.since("PodScheduled"));
+        bound.max(self.metadata.creation_timestamp)
     }
 }

@@ -23,6 +23,8 @@ const OUTSIDE: u32 = u32::MAX;
 pub(crate) enum Crowd {
     /// Those of whom a term speaks.
     Spoken(PodTerm),
+    /// Those of whom each of several terms speaks.
+    SpokenByAll(Vec<PodTerm>),
     /// Those of a shape, also where the node has gone and only they are left.
     Shaped {
         id: ShapeId,
@@ -43,6 +45,14 @@ pub(crate) enum Crowd {
 }
 
 impl Crowd {
+    /// Kubernetes: only a pod counts of which all terms of a required affinity speak, each by its own key.
+    pub(super) fn near(terms: &[PodTerm]) -> Crowd {
+        match terms {
+            [term] => Crowd::Spoken(term.clone()),
+            terms => Crowd::SpokenByAll(terms.to_vec()),
+        }
+    }
+
     pub(super) fn of_shape(tables: &Tables, id: ShapeId) -> Crowd {
         let serial = tables.shape(id).serial;
         Crowd::Shaped { id, serial }
@@ -75,6 +85,7 @@ impl Crowd {
     fn has(&self, task: &Task) -> bool {
         match self {
             Crowd::Spoken(term) => term.selects(&task.key.namespace, &task.labels),
+            Crowd::SpokenByAll(terms) => is_meant_by_all(terms, task),
             Crowd::Shaped { id, .. } => task.shape == *id,
             Crowd::Spread {
                 selector,
@@ -87,7 +98,7 @@ impl Crowd {
     /// Whether tasks are counted on the node.
     fn looks_at(&self, node: &Node) -> bool {
         match self {
-            Crowd::Spoken(_) => node.known,
+            Crowd::Spoken(_) | Crowd::SpokenByAll(_) => node.known,
             Crowd::Shaped { .. } => true,
             Crowd::Spread {
                 node_selector,
@@ -109,6 +120,12 @@ impl Crowd {
             }
         }
     }
+}
+
+/// Whether each of the terms speaks of the task.
+pub(crate) fn is_meant_by_all(terms: &[PodTerm], task: &Task) -> bool {
+    let mut terms = terms.iter();
+    terms.all(|term| term.selects(&task.key.namespace, &task.labels))
 }
 
 /// Whether the tolerations cover all of the node's taints that keep pods off.
@@ -343,7 +360,7 @@ impl Tally {
                     tasks.filter_map(|task| tables.task(*task).node).collect();
                 nodes.into_iter().filter_map(part).collect()
             }
-            Crowd::Spoken(_) | Crowd::Spread { .. } => {
+            Crowd::Spoken(_) | Crowd::SpokenByAll(_) | Crowd::Spread { .. } => {
                 let nodes = tables.all_nodes();
                 nodes.filter_map(|(node, _)| part(node)).collect()
             }

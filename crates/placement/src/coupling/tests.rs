@@ -48,6 +48,12 @@ impl Dice {
         }
     }
 
+    /// Mostly none or one; of several, by keys and selectors that may well be the same.
+    fn near(&mut self) -> Vec<PodTerm> {
+        let count = [0, 0, 0, 1, 1, 2, 3][self.place(7)];
+        (0..count).map(|_| self.term()).collect()
+    }
+
     fn weight(&mut self) -> i32 {
         [1, 7, 100, -50][self.place(4)]
     }
@@ -76,7 +82,7 @@ impl Dice {
         };
         ShapeSpec {
             requests: Vector::of([(Kind::CPU, 1_000)]),
-            pod_affinity: self.some(Dice::term),
+            pod_affinity: self.near(),
             pod_anti_affinity: self.some(Dice::term),
             preferred_pods: self.some(|dice| Preferred {
                 weight: dice.weight(),

@@ -269,6 +269,21 @@ fn who_bears_a_taint_for_a_while_is_told_to_leave_later() {
 }
 
 #[test]
+fn a_taint_without_a_time_counts_from_when_it_is_seen() {
+    let mut old = pod("team-a", "awhile", 0, "100m", Some("n1"));
+    old["metadata"]["creationTimestamp"] = json!("2020-01-01T00:00:00Z");
+    old["spec"]["tolerations"] = json!([
+        { "key": "out", "operator": "Exists", "tolerationSeconds": 300 },
+    ]);
+    let mut tainted = node("n1", "4");
+    tainted["spec"]["taints"] = json!([{ "key": "out", "effect": "NoExecute" }]);
+    let objects = vec![tainted, queue("default", None), old];
+    let outcome = tried(objects, &[node("n2", "4")]);
+    assert_eq!(outcome.gone.len(), 0);
+    assert_eq!(outcome.leave_later.len(), 0, "it had to leave before");
+}
+
+#[test]
 fn a_group_is_told_by_whoever_stands_above_it() {
     let template = json!({
         "metadata": { "labels": { "app": "a" } },

@@ -9,6 +9,7 @@ use model::{
     matches_all,
 };
 
+use crate::coupling::is_meant_by_all;
 use crate::cycle::Cycle;
 use crate::plugin::View;
 use crate::plugins::deviceshare;
@@ -82,8 +83,8 @@ pub(super) fn claims(view: View<'_>, gang: GangId) -> Claims {
 /// as well, and what is even now is not then. What it asks of its own tasks only stays as it is.
 pub(super) fn looks_at_others(view: View<'_>, gang: GangId) -> bool {
     let specs = waiting_specs(view, gang);
-    let near = specs.iter().flat_map(|spec| &spec.pod_affinity);
-    let near: BTreeSet<&PodTerm> = near.collect();
+    let near = specs.iter().map(|spec| &spec.pod_affinity);
+    let near: BTreeSet<&Vec<PodTerm>> = near.filter(|terms| !terms.is_empty()).collect();
     let even = specs.iter().flat_map(|spec| &spec.spread);
     let even: BTreeSet<&Spread> = even.filter(|spread| spread.required).collect();
     if near.is_empty() && even.is_empty() {
@@ -91,7 +92,7 @@ pub(super) fn looks_at_others(view: View<'_>, gang: GangId) -> bool {
     }
     let is_meant = |task: &Task| {
         let (namespace, labels) = (&*task.key.namespace, &task.labels);
-        near.iter().any(|term| term.selects(namespace, labels))
+        near.iter().any(|terms| is_meant_by_all(terms, task))
             || even.iter().any(|spread| {
                 *spread.namespace == *namespace && matches_all(&spread.selector, labels)
             })

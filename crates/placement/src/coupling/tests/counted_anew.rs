@@ -51,7 +51,21 @@ fn selected(tables: &Tables, term: &PodTerm, room: Room) -> Domains {
     domains
 }
 
-/// The same with the promised ones, now, too: a promise is kept.
+/// By the term's key, those of whom all the terms speak.
+fn near(tables: &Tables, term: &PodTerm, terms: &[PodTerm], room: Room) -> Domains {
+    let mut domains = Domains::new();
+    for (task, node) in on_nodes(tables, room) {
+        let speaks = |it: &PodTerm| it.selects(&task.key.namespace, &task.labels);
+        if let Some(value) = domain(tables, node, &term.topology_key)
+            && terms.iter().all(speaks)
+        {
+            *domains.entry(value.to_owned()).or_default() += 1;
+        }
+    }
+    domains
+}
+
+/// The same as of the selected with the promised ones, now, too: a promise is kept.
 fn with_a_say(tables: &Tables, term: &PodTerm, room: Room) -> Domains {
     let mut domains = selected(tables, term, room);
     let promised = tables
@@ -76,7 +90,7 @@ impl<'a> Anew<'a> {
         let count = |terms: &'a [PodTerm]| -> Vec<(&'a PodTerm, Domains)> {
             terms
                 .iter()
-                .map(|term| (term, selected(tables, term, room)))
+                .map(|term| (term, near(tables, term, terms, room)))
                 .collect()
         };
         let pods = view.config.predicates.pod_affinity == Switched::On;
