@@ -17,7 +17,7 @@ use crate::diagnosis;
 use crate::parts;
 use crate::plugin::Action;
 use crate::plugins::deviceshare;
-use crate::plugins::ready_without_promises;
+use crate::plugins::{queue_of, ready_without_promises};
 use crate::rules::is_free;
 use crate::settings::Difference;
 
@@ -87,8 +87,9 @@ fn place(cycle: &mut Cycle<'_, '_>, queue: QueueId, gang: GangId) -> Turn {
         overused.filter(|_| !drain::is_overdue(view, gang) && has_requests(view.tables, gang));
     if let Some(reason) = passed_over {
         let reason = Arc::new(reason);
+        give_back(cycle, gang);
         // A gang that had turns before keeps what they brought.
-        let outcome = if cycle.rules.job_ready(view, gang) {
+        let outcome = if cycle.rules.job_ready(cycle.view(), gang) {
             Outcome::Extras(reason, Lacks::default())
         } else {
             Outcome::WaitsForShares(reason)
@@ -124,21 +125,24 @@ fn overused(cycle: &mut Cycle<'_, '_>, queue: QueueId, gang: GangId) -> Option<R
     said
 }
 
-/// Gangs that were let in and are valid; the others get their reason. Without the action that lets gangs in
-/// each is let in here: its pods may not be made before.
+/// Gangs that were let in and are valid; the others get their reason, and what they were promised is anybody's
+/// again. Without the action that lets gangs in each is let in here: its pods may not be made before.
 pub(super) fn eligible(cycle: &mut Cycle<'_, '_>) -> Vec<(QueueId, GangId)> {
     let enqueue = cycle.rules.has_action("enqueue");
     if !enqueue {
         enqueue::all_enter(cycle);
     }
     let mut eligible = Vec::new();
-    let mut refused = Vec::new();
+    let (mut refused, mut outside) = (Vec::new(), Vec::new());
     let view = cycle.view();
     for id in &cycle.gangs {
         let Some(gang) = view.tables.find_gang(*id).filter(|gang| gang.known) else {
             continue;
         };
         if enqueue && gang.phase() == GangPhase::Pending {
+            // Enqueue has said why.
+            let is_refused = cycle.outcomes.contains_key(id);
+            outside.extend(Some(*id).filter(|_| is_refused && gang.count(Phase::Pipelined) > 0));
             continue;
         }
         let is_idle = enqueue::is_idle(gang);
@@ -160,7 +164,14 @@ pub(super) fn eligible(cycle: &mut Cycle<'_, '_>) -> Vec<(QueueId, GangId)> {
             None => eligible.push((queue, *id)),
         }
     }
+    for id in outside {
+        give_back(cycle, id);
+    }
     for (id, reason) in refused {
+        // Who has a pod on its way out may lack no more than the one that follows it.
+        if cycle.trial.tables().gang(id).count(Phase::Releasing) == 0 {
+            give_back(cycle, id);
+        }
         // A gang that was let in a moment ago has no tasks yet, which is no news.
         if !matches!(cycle.outcomes.get(&id), Some(Outcome::Entered)) {
             cycle.outcomes.insert(id, Outcome::WaitsForObjects(reason));
@@ -270,6 +281,13 @@ pub(super) fn take_promises_back(cycle: &mut Cycle<'_, '_>, gang: GangId) -> Vec
     take_some_back(cycle, gang, |_| true)
 }
 
+/// The same for a gang that gets nothing in its place: others may have it.
+fn give_back(cycle: &mut Cycle<'_, '_>, gang: GangId) {
+    if !take_promises_back(cycle, gang).is_empty() {
+        cycle.moves += 1;
+    }
+}
+
 /// The same of those of its tasks that are meant.
 pub(super) fn take_some_back(
     cycle: &mut Cycle<'_, '_>,
@@ -299,17 +317,26 @@ pub(super) fn take_some_back(
     promised
 }
 
-/// Promises again what still holds and was not needed; how many tasks are promised room then.
+/// Promises again what still holds, for the queue's sake too, and was not needed; how many tasks are promised
+/// room then.
 pub(super) fn promise_again(cycle: &mut Cycle<'_, '_>, promises: &[(TaskId, NodeId)]) -> u32 {
     let mut kept = 0;
     for (task, node) in promises {
         let waits = cycle.trial.tables().task(*task).phase == Phase::Pending;
-        if waits && will_take(cycle, *task, *node) {
+        if waits && may_have(cycle, *task) && will_take(cycle, *task, *node) {
             cycle.promise(*task, *node);
             kept += 1;
         }
     }
     kept
+}
+
+/// Whether its queue lets the task have anything: who is on the way out is charged no more, so that what is
+/// refused now is not refused for the sake of those who make room.
+fn may_have(cycle: &Cycle<'_, '_>, task: TaskId) -> bool {
+    let view = cycle.view();
+    let queue = queue_of(view.tables, task);
+    queue.is_some_and(|queue| cycle.rules.allocatable(view, queue, task).is_none())
 }
 
 /// A promise is kept until the gang starts or it no longer holds.
