@@ -21,6 +21,7 @@ use crate::actions::allocate::{Asking, waiting_tasks};
 use crate::coupling;
 use crate::cycle::Cycle;
 use crate::plugin::{Claimant, Room};
+use crate::plugins::is_beyond_the_start;
 use crate::settings::Difference;
 use crate::together::{self, Home};
 use crate::victims::{self, Against, Search};
@@ -163,6 +164,9 @@ impl Clearing<'_> {
                 shapes.insert(tables.task(task).shape);
                 if !cycle.rules.job_starving(cycle.view(), self.gang) {
                     return shapes.len() > 1;
+                }
+                if is_beyond_the_start(tables, self.gang, tables.task(task)) {
+                    continue;
                 }
                 // Where the task speaks for itself alone nobody asks for its lot.
                 let is_alike = speaks_for_others(cycle, task);

@@ -17,7 +17,7 @@ use crate::diagnosis;
 use crate::parts;
 use crate::plugin::Action;
 use crate::plugins::deviceshare;
-use crate::plugins::{queue_of, ready_without_promises};
+use crate::plugins::{OfRoles, is_beyond_the_start, missing, queue_of, ready_without_promises};
 use crate::rules::is_free;
 use crate::settings::Difference;
 
@@ -402,7 +402,10 @@ pub(super) fn start(
             if is_enough(cycle, gang) {
                 break;
             }
-            attempt.place(cycle, queue, task);
+            let tables = cycle.trial.tables();
+            if !is_beyond_the_start(tables, gang, tables.task(task)) {
+                attempt.place(cycle, queue, task);
+            }
         }
     }
     if is_enough(cycle, gang) {
@@ -538,16 +541,11 @@ fn give_up(cycle: &mut Cycle<'_, '_>, gang: GangId, mut attempt: Attempt) -> Out
     let row = cycle.trial.tables().gang(gang);
     let fits = cycle.trial.tables().ready(gang);
     let all = u32::try_from(row.tasks.len()).unwrap_or(u32::MAX);
-    // More tasks than the minimum may fit and the gang still not start, if a role is short.
-    let wanted = if fits >= row.spec.min_member {
-        all
-    } else {
-        row.spec.min_member
-    };
+    // More tasks than the minimum may fit and the gang still not start, where a role or a part of it is short.
+    let tasks = missing(cycle.trial.tables(), gang);
+    let wanted = if tasks == 0 { all } else { fits + tasks };
     let Some(task) = attempt.homeless.first().copied() else {
-        let reason = attempt.shares.unwrap_or(Reason::Gated {
-            tasks: row.spec.min_member - fits.min(row.spec.min_member),
-        });
+        let reason = attempt.shares.unwrap_or(Reason::Gated { tasks });
         return match reason {
             Reason::Gated { .. } | Reason::QueueNotOpen { .. } => {
                 Outcome::WaitsForObjects(Arc::new(reason))
@@ -602,7 +600,9 @@ fn known_to_fail(cycle: &Cycle<'_, '_>, queue: QueueId, gang: GangId) -> Option<
     let row = view.tables.gang(gang);
     let ready = view.tables.ready(gang);
     let needed = row.spec.min_member.saturating_sub(ready);
-    let task = *tasks.get(known.fits as usize)?;
+    // Where only some of a role are wanted others than the first ones are tried.
+    let is_choice = needed as usize != tasks.len() && OfRoles::of(view.tables, gang).is_some();
+    let task = *tasks.get(known.fits as usize).filter(|_| !is_choice)?;
     let mut before = None;
     let alike = tasks.iter().all(|id| {
         let row = view.tables.task(*id);
@@ -658,11 +658,12 @@ fn promise(
     for task in &attempt.homeless {
         let view = cycle.view();
         let row = view.tables.gang(gang);
-        if view.tables.ready(gang) + row.count(Phase::Pipelined) >= row.spec.min_member {
+        if missing(view.tables, gang) == 0 {
             break;
         }
         let shape = view.tables.shape_of(*task);
-        if shape.spec.is_coupled() || deviceshare::concerns(view, *task) {
+        let is_beyond = is_beyond_the_start(view.tables, gang, view.tables.task(*task));
+        if is_beyond || shape.spec.is_coupled() || deviceshare::concerns(view, *task) {
             continue;
         }
         // What is promised counts in the queue: of tasks that are alike only the first was asked about.
@@ -676,9 +677,7 @@ fn promise(
             places.push((*task, node));
         }
     }
-    let tables = cycle.trial.tables();
-    let row = tables.gang(gang);
-    if tables.ready(gang) + row.count(Phase::Pipelined) < row.spec.min_member {
+    if missing(cycle.trial.tables(), gang) > 0 {
         cycle.trial.rewind(here);
         return Err(number(places.len()));
     }
