@@ -21,6 +21,7 @@ use crate::actions::allocate::{Asking, waiting_tasks};
 use crate::coupling;
 use crate::cycle::Cycle;
 use crate::plugin::{Claimant, Room};
+use crate::plugins::is_beyond_the_start;
 use crate::settings::Difference;
 use crate::together::{self, Home};
 use crate::victims::{self, Against, Search};
@@ -159,14 +160,18 @@ impl Clearing<'_> {
             let mut tasks = waiting_tasks(cycle, self.gang, asking);
             put_first(cycle.trial.tables(), &mut tasks, first);
             for task in tasks {
-                let shape = cycle.trial.tables().task(task).shape;
-                shapes.insert(shape);
+                let tables = cycle.trial.tables();
+                shapes.insert(tables.task(task).shape);
                 if !cycle.rules.job_starving(cycle.view(), self.gang) {
                     return shapes.len() > 1;
                 }
+                if is_beyond_the_start(tables, self.gang, tables.task(task)) {
+                    continue;
+                }
+                // Where the task speaks for itself alone nobody asks for its lot.
                 let is_alike = speaks_for_others(cycle, task);
-                let lot = coupling::lot(cycle.trial.tables(), task);
-                if is_alike && hopeless.contains(&lot)
+                let lot = is_alike.then(|| coupling::lot(tables, task));
+                if lot.as_ref().is_some_and(|lot| hopeless.contains(lot))
                     || refused.is_some_and(|it| alike(cycle, it, task))
                 {
                     continue;
@@ -180,8 +185,7 @@ impl Clearing<'_> {
                 }
                 match self.take(cycle, grounds, task) {
                     true => refused = None,
-                    false if is_alike => drop(hopeless.insert(lot)),
-                    false => {}
+                    false => hopeless.extend(lot),
                 }
             }
         }

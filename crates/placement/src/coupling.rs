@@ -51,34 +51,33 @@ pub(crate) type Lot = (ShapeId, Vec<ShapeId>);
 /// The task's lot.
 pub(crate) fn lot(tables: &Tables, task: TaskId) -> Lot {
     let row = tables.task(task);
-    let speaks = |term: &PodTerm| term.selects(&row.key.namespace, &row.labels);
-    let avoids = |shape: &&ShapeId| {
-        let terms = &tables.shape(**shape).spec.pod_anti_affinity;
-        terms.iter().any(speaks)
-    };
     let placed = tables.coupled_shapes().keys();
+    let avoids = |shape: &&ShapeId| keeps_away(tables, **shape, row);
     (row.shape, placed.filter(avoids).copied().collect())
+}
+
+/// Whether the anti-affinity of a shape speaks of the task.
+fn keeps_away(tables: &Tables, shape: ShapeId, row: &Task) -> bool {
+    let mut terms = tables.shape(shape).spec.pod_anti_affinity.iter();
+    terms.any(|term| term.selects(&row.key.namespace, &row.labels))
 }
 
 /// Whether pods that have their places keep tasks of the gang away from them that wait for room for one of
 /// these shapes. Of shapes that are coupled themselves nothing is asked: whatever becomes of others may help
 /// these.
 pub fn is_kept_away(tables: &Tables, gang: GangId, shapes: &BTreeSet<ShapeId>) -> bool {
-    let placed = tables.coupled_shapes().keys();
-    let terms: Vec<&PodTerm> = placed
-        .flat_map(|shape| &tables.shape(*shape).spec.pod_anti_affinity)
+    let placed = tables.coupled_shapes().keys().copied();
+    let shy: Vec<ShapeId> = placed
+        .filter(|shape| !tables.shape(*shape).spec.pod_anti_affinity.is_empty())
         .collect();
-    if terms.is_empty() {
+    if shy.is_empty() {
         return false;
     }
     let is_meant =
         |row: &Task| shapes.contains(&row.shape) && !tables.shape(row.shape).spec.is_coupled();
     let tasks = tables.gang(gang).tasks.iter().map(|id| tables.task(*id));
     let mut waiting = tasks.filter(|row| row.phase.is_waiting() && is_meant(row));
-    waiting.any(|row| {
-        let speaks = |term: &&PodTerm| term.selects(&row.key.namespace, &row.labels);
-        terms.iter().any(speaks)
-    })
+    waiting.any(|row| shy.iter().any(|shape| keeps_away(tables, *shape, row)))
 }
 
 /// What a pod's affinity means to the others, with its weight. Kubernetes: required affinity attracts

@@ -26,7 +26,9 @@ pub(crate) mod task_topology;
 pub(crate) mod tdm;
 pub(crate) mod usage;
 
-pub(crate) use gang::{PLUGIN as GANG, can_be_spared, ready_without_promises};
+pub(crate) use gang::{
+    OfRoles, PLUGIN as GANG, can_be_spared, is_beyond_the_start, missing, ready_without_promises,
+};
 pub(crate) use pdb::beyond_budgets;
 
 use std::borrow::Cow;

@@ -17,7 +17,7 @@ use crate::diagnosis;
 use crate::parts;
 use crate::plugin::Action;
 use crate::plugins::deviceshare;
-use crate::plugins::ready_without_promises;
+use crate::plugins::{OfRoles, is_beyond_the_start, missing, queue_of, ready_without_promises};
 use crate::rules::is_free;
 use crate::settings::Difference;
 
@@ -87,8 +87,9 @@ fn place(cycle: &mut Cycle<'_, '_>, queue: QueueId, gang: GangId) -> Turn {
         overused.filter(|_| !drain::is_overdue(view, gang) && has_requests(view.tables, gang));
     if let Some(reason) = passed_over {
         let reason = Arc::new(reason);
+        give_back(cycle, gang);
         // A gang that had turns before keeps what they brought.
-        let outcome = if cycle.rules.job_ready(view, gang) {
+        let outcome = if cycle.rules.job_ready(cycle.view(), gang) {
             Outcome::Extras(reason, Lacks::default())
         } else {
             Outcome::WaitsForShares(reason)
@@ -124,21 +125,24 @@ fn overused(cycle: &mut Cycle<'_, '_>, queue: QueueId, gang: GangId) -> Option<R
     said
 }
 
-/// Gangs that were let in and are valid; the others get their reason. Without the action that lets gangs in
-/// each is let in here: its pods may not be made before.
+/// Gangs that were let in and are valid; the others get their reason, and what they were promised is anybody's
+/// again. Without the action that lets gangs in each is let in here: its pods may not be made before.
 pub(super) fn eligible(cycle: &mut Cycle<'_, '_>) -> Vec<(QueueId, GangId)> {
     let enqueue = cycle.rules.has_action("enqueue");
     if !enqueue {
         enqueue::all_enter(cycle);
     }
     let mut eligible = Vec::new();
-    let mut refused = Vec::new();
+    let (mut refused, mut outside) = (Vec::new(), Vec::new());
     let view = cycle.view();
     for id in &cycle.gangs {
         let Some(gang) = view.tables.find_gang(*id).filter(|gang| gang.known) else {
             continue;
         };
         if enqueue && gang.phase() == GangPhase::Pending {
+            // Enqueue has said why.
+            let is_refused = cycle.outcomes.contains_key(id);
+            outside.extend(Some(*id).filter(|_| is_refused && gang.count(Phase::Pipelined) > 0));
             continue;
         }
         let is_idle = enqueue::is_idle(gang);
@@ -160,7 +164,14 @@ pub(super) fn eligible(cycle: &mut Cycle<'_, '_>) -> Vec<(QueueId, GangId)> {
             None => eligible.push((queue, *id)),
         }
     }
+    for id in outside {
+        give_back(cycle, id);
+    }
     for (id, reason) in refused {
+        // Who has a pod on its way out may lack no more than the one that follows it.
+        if cycle.trial.tables().gang(id).count(Phase::Releasing) == 0 {
+            give_back(cycle, id);
+        }
         // A gang that was let in a moment ago has no tasks yet, which is no news.
         if !matches!(cycle.outcomes.get(&id), Some(Outcome::Entered)) {
             cycle.outcomes.insert(id, Outcome::WaitsForObjects(reason));
@@ -270,6 +281,13 @@ pub(super) fn take_promises_back(cycle: &mut Cycle<'_, '_>, gang: GangId) -> Vec
     take_some_back(cycle, gang, |_| true)
 }
 
+/// The same for a gang that gets nothing in its place: others may have it.
+fn give_back(cycle: &mut Cycle<'_, '_>, gang: GangId) {
+    if !take_promises_back(cycle, gang).is_empty() {
+        cycle.moves += 1;
+    }
+}
+
 /// The same of those of its tasks that are meant.
 pub(super) fn take_some_back(
     cycle: &mut Cycle<'_, '_>,
@@ -299,17 +317,26 @@ pub(super) fn take_some_back(
     promised
 }
 
-/// Promises again what still holds and was not needed; how many tasks are promised room then.
+/// Promises again what still holds, for the queue's sake too, and was not needed; how many tasks are promised
+/// room then.
 pub(super) fn promise_again(cycle: &mut Cycle<'_, '_>, promises: &[(TaskId, NodeId)]) -> u32 {
     let mut kept = 0;
     for (task, node) in promises {
         let waits = cycle.trial.tables().task(*task).phase == Phase::Pending;
-        if waits && will_take(cycle, *task, *node) {
+        if waits && may_have(cycle, *task) && will_take(cycle, *task, *node) {
             cycle.promise(*task, *node);
             kept += 1;
         }
     }
     kept
+}
+
+/// Whether its queue lets the task have anything: who is on the way out is charged no more, so that what is
+/// refused now is not refused for the sake of those who make room.
+fn may_have(cycle: &Cycle<'_, '_>, task: TaskId) -> bool {
+    let view = cycle.view();
+    let queue = queue_of(view.tables, task);
+    queue.is_some_and(|queue| cycle.rules.allocatable(view, queue, task).is_none())
 }
 
 /// A promise is kept until the gang starts or it no longer holds.
@@ -375,7 +402,10 @@ pub(super) fn start(
             if is_enough(cycle, gang) {
                 break;
             }
-            attempt.place(cycle, queue, task);
+            let tables = cycle.trial.tables();
+            if !is_beyond_the_start(tables, gang, tables.task(task)) {
+                attempt.place(cycle, queue, task);
+            }
         }
     }
     if is_enough(cycle, gang) {
@@ -511,16 +541,11 @@ fn give_up(cycle: &mut Cycle<'_, '_>, gang: GangId, mut attempt: Attempt) -> Out
     let row = cycle.trial.tables().gang(gang);
     let fits = cycle.trial.tables().ready(gang);
     let all = u32::try_from(row.tasks.len()).unwrap_or(u32::MAX);
-    // More tasks than the minimum may fit and the gang still not start, if a role is short.
-    let wanted = if fits >= row.spec.min_member {
-        all
-    } else {
-        row.spec.min_member
-    };
+    // More tasks than the minimum may fit and the gang still not start, where a role or a part of it is short.
+    let tasks = missing(cycle.trial.tables(), gang);
+    let wanted = if tasks == 0 { all } else { fits + tasks };
     let Some(task) = attempt.homeless.first().copied() else {
-        let reason = attempt.shares.unwrap_or(Reason::Gated {
-            tasks: row.spec.min_member - fits.min(row.spec.min_member),
-        });
+        let reason = attempt.shares.unwrap_or(Reason::Gated { tasks });
         return match reason {
             Reason::Gated { .. } | Reason::QueueNotOpen { .. } => {
                 Outcome::WaitsForObjects(Arc::new(reason))
@@ -575,7 +600,9 @@ fn known_to_fail(cycle: &Cycle<'_, '_>, queue: QueueId, gang: GangId) -> Option<
     let row = view.tables.gang(gang);
     let ready = view.tables.ready(gang);
     let needed = row.spec.min_member.saturating_sub(ready);
-    let task = *tasks.get(known.fits as usize)?;
+    // Where only some of a role are wanted others than the first ones are tried.
+    let is_choice = needed as usize != tasks.len() && OfRoles::of(view.tables, gang).is_some();
+    let task = *tasks.get(known.fits as usize).filter(|_| !is_choice)?;
     let mut before = None;
     let alike = tasks.iter().all(|id| {
         let row = view.tables.task(*id);
@@ -631,11 +658,12 @@ fn promise(
     for task in &attempt.homeless {
         let view = cycle.view();
         let row = view.tables.gang(gang);
-        if view.tables.ready(gang) + row.count(Phase::Pipelined) >= row.spec.min_member {
+        if missing(view.tables, gang) == 0 {
             break;
         }
         let shape = view.tables.shape_of(*task);
-        if shape.spec.is_coupled() || deviceshare::concerns(view, *task) {
+        let is_beyond = is_beyond_the_start(view.tables, gang, view.tables.task(*task));
+        if is_beyond || shape.spec.is_coupled() || deviceshare::concerns(view, *task) {
             continue;
         }
         // What is promised counts in the queue: of tasks that are alike only the first was asked about.
@@ -649,9 +677,7 @@ fn promise(
             places.push((*task, node));
         }
     }
-    let tables = cycle.trial.tables();
-    let row = tables.gang(gang);
-    if tables.ready(gang) + row.count(Phase::Pipelined) < row.spec.min_member {
+    if missing(cycle.trial.tables(), gang) > 0 {
         cycle.trial.rewind(here);
         return Err(number(places.len()));
     }

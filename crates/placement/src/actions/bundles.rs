@@ -22,7 +22,7 @@ use crate::clearing::alike;
 use crate::cycle::{Cycle, Turn};
 use crate::domains::{self, Scope};
 use crate::plugin::{Claimant, View};
-use crate::plugins::can_be_spared;
+use crate::plugins::{OfRoles, can_be_spared, missing};
 use crate::rules::Config;
 use crate::settings::Difference;
 use crate::victims::{Against, Search};
@@ -115,9 +115,10 @@ struct Price {
 
 /// What a gang wants: the same however many have gone for it, as long as nothing is promised to it.
 struct Wanted {
-    /// Its tasks that wait, in their order.
+    /// Its tasks that wait, in their order; those with which it starts first, where these have to be of certain
+    /// roles.
     waiting: Vec<TaskId>,
-    /// How many of each shape.
+    /// How many of each shape, at most as many as it may start with.
     shapes: BTreeMap<ShapeId, u32>,
     /// With how many more it starts.
     needed: u32,
@@ -244,15 +245,31 @@ impl Hunt {
         let mut waiting = waiting_tasks(cycle, self.gang, Asking::Something);
         waiting.extend(waiting_tasks(cycle, self.gang, Asking::Nothing));
         let tables = cycle.trial.tables();
-        let min = tables.gang(self.gang).spec.min_member;
+        let of_roles = OfRoles::of(tables, self.gang);
         let mut shapes: BTreeMap<ShapeId, u32> = BTreeMap::new();
-        for task in &waiting {
-            *shapes.entry(tables.task(*task).shape).or_default() += 1;
+        match &of_roles {
+            None => {
+                for task in &waiting {
+                    *shapes.entry(tables.task(*task).shape).or_default() += 1;
+                }
+            }
+            Some(of_roles) => {
+                let mut rows: BTreeMap<(ShapeId, &str), u32> = BTreeMap::new();
+                for task in waiting.iter().map(|task| tables.task(*task)) {
+                    *rows.entry((task.shape, &task.role)).or_default() += 1;
+                }
+                for ((shape, role), count) in rows {
+                    *shapes.entry(shape).or_default() += count.min(of_roles.most(role));
+                }
+            }
+        }
+        if let Some(of_roles) = of_roles {
+            of_roles.put_first(tables, &mut waiting);
         }
         Wanted {
             waiting,
             shapes,
-            needed: min.saturating_sub(tables.ready(self.gang)).max(1),
+            needed: missing(tables, self.gang).max(1),
         }
     }
 

@@ -24,6 +24,7 @@ use crate::domains::{self, Scope};
 use crate::footing::Footing;
 use crate::plugin::View;
 use crate::plugins::predicates::times;
+use crate::plugins::{OfRoles, missing};
 use crate::rules::Rules;
 use crate::victims::Against;
 
@@ -292,10 +293,9 @@ fn find_on_one(
 ) -> Option<Places> {
     let view = cycle.view();
     let tables = view.tables;
-    let least = (tables.gang(gang).spec.min_member).saturating_sub(tables.ready(gang));
     let mut needs = Vector::ZERO;
-    let tasks = waiting_tasks(cycle, gang, Asking::Something);
-    for task in tasks.into_iter().take(least as usize) {
+    let tasks = starters_first(cycle, gang);
+    for task in tasks.into_iter().take(missing(tables, gang) as usize) {
         needs.add(&tables.shape_of(task).held);
     }
     budget.looks = budget.looks.checked_sub(tables.node_count() as usize)?;
@@ -325,10 +325,20 @@ fn fill(
     gang: GangId,
     choose: impl FnMut(&mut Cycle<'_, '_>, TaskId, Option<NodeId>) -> Option<NodeId>,
 ) -> Option<Places> {
-    let tasks = waiting_tasks(cycle, gang, Asking::Something);
+    let tasks = starters_first(cycle, gang);
     let is_enough = |cycle: &Cycle<'_, '_>| cycle.rules.job_pipelined(cycle.view(), gang);
     let places = fill_until(cycle, queue, tasks, is_enough, choose)?;
     (is_enough(cycle) && !places.is_empty()).then_some(places)
+}
+
+/// Its tasks that wait, those with which it starts before the others.
+fn starters_first(cycle: &Cycle<'_, '_>, gang: GangId) -> Vec<TaskId> {
+    let mut tasks = waiting_tasks(cycle, gang, Asking::Something);
+    let tables = cycle.trial.tables();
+    if let Some(of_roles) = OfRoles::of(tables, gang) {
+        of_roles.put_first(tables, &mut tasks);
+    }
+    tasks
 }
 
 /// A node for each of these tasks, which are promised them, until it is enough.

@@ -36,7 +36,7 @@ fn promise(cycle: &mut Cycle<'_, '_>, gang: GangId) {
     });
     let places: Vec<(TaskId, NodeId)> = places.collect();
     for (task, node) in places {
-        // Whether its queue may have it was asked when it was promised, and a promise is kept.
+        // Whether its queue may have it still is asked when it has its turn.
         if will_take(cycle, task, node) {
             cycle.promise(task, node);
         }

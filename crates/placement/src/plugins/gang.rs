@@ -130,9 +130,95 @@ fn job_pipelined(view: View<'_>, id: GangId) -> bool {
         .is_none()
 }
 
+/// As long as places are missing, of whatever role or of a certain one.
 fn job_starving(view: View<'_>, id: GangId) -> bool {
-    let gang = view.tables.gang(id);
-    view.tables.ready(id) + gang.count(Phase::Pipelined) < gang.spec.min_member
+    missing(view.tables, id) > 0
+}
+
+/// How many more tasks the gang starts with, beside those that have a place or are promised one.
+pub(crate) fn missing(tables: &Tables, id: GangId) -> u32 {
+    missing_of_any(tables, id).max(missing_of_roles(tables, id))
+}
+
+/// The same, whatever their roles.
+fn missing_of_any(tables: &Tables, id: GangId) -> u32 {
+    let gang = tables.gang(id);
+    let served = tables.ready(id) + gang.count(Phase::Pipelined);
+    gang.spec.min_member.saturating_sub(served)
+}
+
+/// How many of these have to be of roles that lack their minimum.
+fn missing_of_roles(tables: &Tables, id: GangId) -> u32 {
+    let minima = role_minima(tables, id);
+    minima
+        .map(|(role, min)| missing_of(tables, id, role, min))
+        .sum()
+}
+
+fn missing_of(tables: &Tables, id: GangId, role: &str, min: u32) -> u32 {
+    let promised = tables.gang(id).of_role(role).count(Phase::Pipelined);
+    min.saturating_sub(ready_of(tables, id, role, min) + promised)
+}
+
+/// Whether the places that the gang still lacks are all for roles that are short, of which the task is none:
+/// a place for it would bring the gang no nearer to its start.
+pub(crate) fn is_beyond_the_start(tables: &Tables, id: GangId, task: &Task) -> bool {
+    let gang = tables.gang(id);
+    if gang.roles.len() < 2 || gang.spec.min_task_member.is_empty() {
+        return false;
+    }
+    let of_roles = missing_of_roles(tables, id);
+    let is_of_short_role = || {
+        let mut minima = role_minima(tables, id).filter(|(role, _)| **role == task.role);
+        minima.any(|(role, min)| missing_of(tables, id, role, min) > 0)
+    };
+    of_roles > 0 && missing_of_any(tables, id) <= of_roles && !is_of_short_role()
+}
+
+/// What a gang lacks, where it matters of which roles that is.
+pub(crate) struct OfRoles<'a> {
+    /// How many more tasks of roles that are short.
+    short: BTreeMap<&'a str, u32>,
+    /// How many more of whatever role.
+    any: u32,
+}
+
+impl<'a> OfRoles<'a> {
+    /// `None` where roles make no difference.
+    pub(crate) fn of(tables: &'a Tables, id: GangId) -> Option<OfRoles<'a>> {
+        if tables.gang(id).roles.len() < 2 {
+            return None;
+        }
+        let of_roles = Some(missing_of_roles(tables, id)).filter(|of_roles| *of_roles > 0)?;
+        let short = |(role, min): (&'a Arc<str>, u32)| {
+            let role: &str = role;
+            (role, missing_of(tables, id, role, min))
+        };
+        Some(OfRoles {
+            short: role_minima(tables, id).map(short).collect(),
+            any: missing(tables, id) - of_roles,
+        })
+    }
+
+    /// The most tasks of the role with which the gang may start.
+    pub(crate) fn most(&self, role: &str) -> u32 {
+        self.any + self.short.get(role).copied().unwrap_or(0)
+    }
+
+    /// Of the tasks those with which the gang starts come first, and then the others, each in their order.
+    pub(crate) fn put_first(mut self, tables: &Tables, tasks: &mut Vec<TaskId>) {
+        let is_needed = |task: &TaskId| {
+            let short = self.short.get_mut(&*tables.task(*task).role);
+            let left = short.filter(|left| **left > 0).unwrap_or(&mut self.any);
+            let is_needed = *left > 0;
+            *left -= u32::from(is_needed);
+            is_needed
+        };
+        let (first, others): (Vec<TaskId>, Vec<TaskId>) =
+            tasks.iter().copied().partition(is_needed);
+        *tasks = first;
+        tasks.extend(others);
+    }
 }
 
 /// Whether the task's gang keeps its minimum without it.

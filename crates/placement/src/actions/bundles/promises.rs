@@ -10,6 +10,7 @@ use crate::clearing::will_take;
 use crate::cycle::Cycle;
 use crate::domains;
 use crate::plugin::Room;
+use crate::plugins::is_beyond_the_start;
 use crate::together::{self, Home};
 
 impl Hunt {
@@ -86,9 +87,16 @@ impl Hunt {
     ) -> usize {
         let mut from: BTreeMap<ShapeId, usize> = BTreeMap::new();
         let mut count = 0;
+        // A gang within the gang is wanted as a whole, whatever roles are in it.
+        let row = cycle.trial.tables().gang(self.gang);
+        let in_parts = !row.spec.sub_groups.is_empty();
         for task in tasks {
             if count == needed {
                 break;
+            }
+            let tables = cycle.trial.tables();
+            if !in_parts && is_beyond_the_start(tables, self.gang, tables.task(*task)) {
+                continue;
             }
             let refused = (cycle.rules).allocatable(cycle.view(), self.queue, *task);
             if refused.is_some() || !self.may_have(cycle, &[*task]) {
