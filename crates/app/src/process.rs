@@ -263,7 +263,7 @@ async fn open(process: &Process, engine: &EngineLoop) -> anyhow::Result<Vec<List
     if let Some(address) = wish.health {
         let counted = engine.counted();
         let files = wish.tls.as_ref().map(crate::certificate_files);
-        let door = Door::Health(Box::new(move || unready(&counted.borrow())), files);
+        let door = Door::Health(Box::new(move || unready(&counted.borrow()).into()), files);
         doors.push(server::open(address, door).await?);
     }
     Ok(doors)
