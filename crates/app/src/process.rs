@@ -493,7 +493,10 @@ mod tests {
         let rules = role.expect("there is such a role")["rules"].as_array();
         let named = rules.expect("it has rules").iter().find_map(|rule| {
             let names = rule["resourceNames"].as_array()?;
-            assert_eq!(rule["verbs"], serde_json::json!(["get", "update"]));
+            assert_eq!(
+                rule["verbs"],
+                serde_json::json!(["get", "update", "delete"])
+            );
             Some(names.clone())
         });
         let own = review::WEBHOOKS.iter();
