@@ -4,6 +4,7 @@ use serde_json::{Value, json};
 
 use crate::intent::{Action, Intent, ObjectKey};
 use crate::kind::Kind;
+use crate::sum::Sum;
 use crate::time::Time;
 
 /// Longest message that the API server takes.
@@ -103,7 +104,7 @@ pub fn intent(involved: &Involved<'_>, note: &Note<'_>, now: Time) -> Intent {
 
 /// `<object>.<16 hex digits>`, the object's name cut so that the whole is a valid name.
 fn name(involved: &Involved<'_>, note: &Note<'_>, now: Time) -> String {
-    let mut hash = Fnv::default();
+    let mut hash = Sum::default();
     for text in [involved.uid, note.reason, note.message, note.component] {
         hash.text(text);
     }
@@ -113,7 +114,7 @@ fn name(involved: &Involved<'_>, note: &Note<'_>, now: Time) -> String {
         end -= 1;
     }
     let stem = involved.name[..end].trim_end_matches(['-', '.']);
-    format!("{stem}.{:016x}", hash.0)
+    format!("{stem}.{:016x}", hash.value())
 }
 
 fn cut(message: &str) -> &str {
@@ -122,24 +123,6 @@ fn cut(message: &str) -> &str {
         end -= 1;
     }
     &message[..end]
-}
-
-/// 64-bit FNV-1a: the same on every machine and in every version.
-struct Fnv(u64);
-
-impl Default for Fnv {
-    fn default() -> Fnv {
-        Fnv(0xcbf2_9ce4_8422_2325)
-    }
-}
-
-impl Fnv {
-    fn text(&mut self, text: &str) {
-        // The end mark keeps ("ab", "c") and ("a", "bc") apart.
-        for byte in text.bytes().chain([0xff]) {
-            self.0 = (self.0 ^ u64::from(byte)).wrapping_mul(0x0100_0000_01b3);
-        }
-    }
 }
 
 #[cfg(test)]

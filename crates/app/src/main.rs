@@ -32,14 +32,14 @@ fn main() -> ExitCode {
     if runtime::process::is_child(&arguments) {
         runtime::process::child_main(&arguments);
     }
-    let code = match cli::parse(std::env::args_os().collect()) {
+    let code = console::heard(|| match cli::parse(std::env::args_os().collect()) {
         Outcome::Exit(code) => code,
         Outcome::Start(start) => begin(*start).unwrap_or_else(|error| {
             console::complain(&format!("error: {error:#}"));
             cli::EXIT_FAILED
         }),
-    };
-    ExitCode::from(code)
+    });
+    ExitCode::from(code.unwrap_or_else(|unheard| unheard))
 }
 
 /// Warnings go to standard error; `KATMAI_LOG` asks for more (`info`, `katmai_driver=debug` …).
@@ -105,10 +105,10 @@ fn begin(start: Start) -> anyhow::Result<u8> {
         .enable_all()
         .build()
         .context("cannot start the threads of the shells")?;
-    let code = runtime.block_on(perform(start));
+    let code = console::heard(|| runtime.block_on(perform(start)));
     // A reader of standard input, or a stream that nobody ended, may not hold the process.
     runtime.shutdown_background();
-    code
+    code.unwrap_or_else(Ok)
 }
 
 async fn perform(start: Start) -> anyhow::Result<u8> {

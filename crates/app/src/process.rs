@@ -263,7 +263,7 @@ async fn open(process: &Process, engine: &EngineLoop) -> anyhow::Result<Vec<List
     if let Some(address) = wish.health {
         let counted = engine.counted();
         let files = wish.tls.as_ref().map(crate::certificate_files);
-        let door = Door::Health(Box::new(move || unready(&counted.borrow())), files);
+        let door = Door::Health(Box::new(move || unready(&counted.borrow()).into()), files);
         doors.push(server::open(address, door).await?);
     }
     Ok(doors)
@@ -493,7 +493,10 @@ mod tests {
         let rules = role.expect("there is such a role")["rules"].as_array();
         let named = rules.expect("it has rules").iter().find_map(|rule| {
             let names = rule["resourceNames"].as_array()?;
-            assert_eq!(rule["verbs"], serde_json::json!(["get", "update"]));
+            assert_eq!(
+                rule["verbs"],
+                serde_json::json!(["get", "update", "delete"])
+            );
             Some(names.clone())
         });
         let own = review::WEBHOOKS.iter();

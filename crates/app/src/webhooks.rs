@@ -16,7 +16,8 @@ use review::{
 use runtime::follow::{Followed, Wish, follow};
 use serde_json::{Value, json};
 use server::{
-    CertificateKeeper, Door, Endpoint, FactTable, Listening, Registrar, ServedCertificate,
+    CertificateKeeper, Door, Endpoint, FactTable, Listening, Readiness, Registrar,
+    ServedCertificate, Unasked,
 };
 use tokio::signal::unix::{SignalKind, signal};
 use tokio::sync::{mpsc, watch};
@@ -49,11 +50,12 @@ async fn serve(
     let mut interrupt = signal(SignalKind::interrupt()).context("cannot listen for signals")?;
     let mut terminate = signal(SignalKind::terminate()).context("cannot listen for signals")?;
     let cluster = crate::client_of(&request.connection).await?;
-    let (lack, lacks) = watch::channel(Some("there is no certificate yet".to_owned()));
+    let without = "there is no certificate yet".to_owned();
+    let (lack, lacks) = watch::channel(Readiness::NotReady(without));
     let health = match request.health {
         Some(address) => {
-            let unready = move || lacks.borrow().clone();
-            Some(server::open(address, Door::Health(Box::new(unready), None)).await?)
+            let look = move || lacks.borrow().clone();
+            Some(server::open(address, Door::Health(Box::new(look), None)).await?)
         }
         None => None,
     };
@@ -79,7 +81,7 @@ async fn serve(
     let (rules, judged_by) = watch::channel(Arc::new(settings));
     let endpoint = Endpoint::new(judged_by, webhooks.clone(), facts);
     let listening = endpoint.listen(request.address, &served).await?;
-    lack.send_replace(None);
+    lack.send_replace(Readiness::Ready(Vec::new()));
     console::say(&format!("webhooks are served at {}", listening.url()));
     let looking = async {
         let mut looks = tokio::time::interval(LOOK);
@@ -95,7 +97,11 @@ async fn serve(
                 registrar.settings = settings.clone();
                 rules.send_replace(Arc::new(settings));
             }
-            register(&registrar, &authorities).await;
+            let lacks = faults(&registrar.register(&authorities).await);
+            for fault in &lacks {
+                tracing::warn!("{fault}");
+            }
+            lack.send_replace(Readiness::Ready(lacks));
         }
     };
     tokio::select! {
@@ -114,7 +120,7 @@ async fn begin(
     keeper: &CertificateKeeper,
     served: &ServedCertificate,
     cluster: &client::Cluster,
-    lack: &watch::Sender<Option<String>>,
+    lack: &watch::Sender<Readiness>,
 ) -> anyhow::Result<(String, Arc<FactTable>)> {
     let authorities = keeper.keep(served, runtime::clock::now()).await?;
     Ok((authorities, facts(cluster, lack).await))
@@ -126,24 +132,37 @@ async fn end(health: Option<Listening>) {
     }
 }
 
-async fn register(registrar: &Registrar, authorities: &str) {
-    match registrar.register(authorities).await {
-        Ok(unasked) => {
-            if !unasked.missing.is_empty() {
-                tracing::warn!(
-                    "nobody is asked through {}: make them, or say by --webhook-service-name or --webhook-url where we are found",
-                    unasked.missing.join(", ")
-                );
-            }
-            if !unasked.conditional.is_empty() {
-                tracing::warn!(
-                    "{} have matchConditions that do not fit our settings, and were not made here: we may not be asked about all that is ours; delete them, and they are made anew",
-                    unasked.conditional.join(", ")
-                );
-            }
-        }
-        Err(error) => tracing::warn!("cannot register webhooks: {:#}", anyhow::Error::from(error)),
+/// What is wrong with registrations, a sentence each.
+fn faults(unasked: &Unasked) -> Vec<String> {
+    let Unasked {
+        missing,
+        conditional,
+        failed,
+        unwanted,
+    } = unasked;
+    let mut faults = Vec::new();
+    if !missing.is_empty() {
+        faults.push(format!(
+            "nobody is asked through {}: make them, or say by --webhook-service-name or --webhook-url where we are found",
+            missing.join(", ")
+        ));
     }
+    if !conditional.is_empty() {
+        faults.push(format!(
+            "{} have matchConditions that do not fit our settings, and were not made here: we may not be asked about all that is ours; delete them, and they are made anew",
+            conditional.join(", ")
+        ));
+    }
+    let failed = failed.iter();
+    faults
+        .extend(failed.map(|(name, why)| format!("cannot see to the registration {name}: {why}")));
+    if !unwanted.is_empty() {
+        faults.push(format!(
+            "nothing is judged that is asked through {}, and it passes: delete them, or name their paths in --enabled-admission",
+            unwanted.join(", ")
+        ));
+    }
+    faults
 }
 
 fn settings(request: &WebhooksRequest) -> anyhow::Result<Settings> {
@@ -278,7 +297,7 @@ fn host(url: &str) -> Option<String> {
 }
 
 /// A table of what rules ask for, once all of it is known; it is kept up to date from then on.
-async fn facts(cluster: &client::Cluster, lack: &watch::Sender<Option<String>>) -> Arc<FactTable> {
+async fn facts(cluster: &client::Cluster, lack: &watch::Sender<Readiness>) -> Arc<FactTable> {
     let facts = Arc::new(FactTable::default());
     lack.send_replace(unlisted(FOLLOWED));
     let mut whole = Vec::new();
@@ -296,9 +315,9 @@ async fn facts(cluster: &client::Cluster, lack: &watch::Sender<Option<String>>) 
 }
 
 /// Why nothing is judged yet. What an API says to whoever may not list them is in the log.
-fn unlisted(kinds: &[Kind]) -> Option<String> {
+fn unlisted(kinds: &[Kind]) -> Readiness {
     let plurals: Vec<&str> = kinds.iter().map(|kind| kind.row().plural).collect();
-    Some(format!("{} have not been listed yet", plurals.join(", ")))
+    Readiness::NotReady(format!("{} have not been listed yet", plurals.join(", ")))
 }
 
 async fn keep_facts(

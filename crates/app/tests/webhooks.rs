@@ -5,6 +5,7 @@ use std::net::{SocketAddr, TcpListener, TcpStream};
 use std::path::PathBuf;
 use std::process::{Child, Command, Output};
 use std::sync::mpsc;
+use std::time::{Duration, Instant};
 
 use serde_json::Value;
 
@@ -178,6 +179,12 @@ fn answer(socket: TcpStream, answers: Answers, ask: &mpsc::Sender<String>) -> Op
     }
 }
 
+/// An address that nobody listens at.
+fn free() -> SocketAddr {
+    let free = TcpListener::bind("127.0.0.1:0").expect("a socket");
+    free.local_addr().expect("an address")
+}
+
 /// The body at a path of a process's health.
 fn told(address: SocketAddr, path: &str) -> String {
     let mut stream = TcpStream::connect(address).expect("it listens");
@@ -197,9 +204,7 @@ fn a_process_whose_api_does_not_answer_ends_when_it_is_asked_to() {
 
 #[test]
 fn a_process_that_may_not_list_says_so_and_ends_when_it_is_asked_to() {
-    let free = TcpListener::bind("127.0.0.1:0").expect("a socket");
-    let health = free.local_addr().expect("an address");
-    drop(free);
+    let health = free();
     let answers: Answers = |method, path| {
         Some(match (method, path.contains("/secrets")) {
             ("GET", true) => "HTTP/1.1 404 Not Found\r\ncontent-length: 2\r\n\r\n{}",
@@ -216,5 +221,39 @@ fn a_process_that_may_not_list_says_so_and_ends_when_it_is_asked_to() {
         said.contains("namespaces, queues have not been listed yet"),
         "{said}"
     );
+    assert_eq!(beside.ends(), Some(0));
+}
+
+#[test]
+fn a_process_that_may_not_register_is_ready_and_names_each_registration() {
+    let [health, door] = [free(), free()];
+    let answers: Answers = |method, path| {
+        let is_list = path.contains("/namespaces?") || path.contains("/queues?");
+        match (method, path.contains("/secrets")) {
+            ("GET", true) => Some("HTTP/1.1 404 Not Found\r\ncontent-length: 2\r\n\r\n{}"),
+            ("POST", true) => Some("HTTP/1.1 201 Created\r\ncontent-length: 2\r\n\r\n{}"),
+            _ if path.contains("watch=") => None,
+            _ if is_list => Some(
+                "HTTP/1.1 200 OK\r\ncontent-length: 47\r\n\r\n{\"metadata\":{\"resourceVersion\":\"1\"},\"items\":[]}",
+            ),
+            _ => Some("HTTP/1.1 403 Forbidden\r\ncontent-length: 2\r\n\r\n{}"),
+        }
+    };
+    let place = format!("--healthz-address={health}");
+    let port = format!("--port={}", door.port());
+    let here = "--listen-address=127.0.0.1";
+    let beside = Beside::start(answers, &["--enable-healthz", &place, here, &port]);
+    // The first is refused, and so the last is asked for all the same.
+    beside.waits_for("GET /apis/admissionregistration.k8s.io/v1/validatingwebhookconfigurations/volcano-admission-service-cronjobs-validate");
+    beside.waits_for("GET /apis/admissionregistration.k8s.io/v1/validatingwebhookconfigurations/volcano-admission-service-queues-validate");
+    let late = Instant::now() + Duration::from_secs(20);
+    let said = std::iter::repeat_with(|| told(health, "/readyz"))
+        .find(|said| said.contains("\r\n\r\nok\n") || Instant::now() > late)
+        .expect("it is asked again and again");
+    assert!(said.starts_with("HTTP/1.1 200"), "{said}");
+    for name in ["cronjobs-validate", "jobs-mutate", "queues-validate"] {
+        let fault = format!("cannot see to the registration volcano-admission-service-{name}: ");
+        assert!(said.contains(&fault), "{said}");
+    }
     assert_eq!(beside.ends(), Some(0));
 }

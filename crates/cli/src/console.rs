@@ -48,8 +48,8 @@ impl Console {
     }
 }
 
-/// Writes text and a line end to standard output. A closed pipe ends the process quietly, as it
-/// does for other tools.
+/// Writes text and a line end to standard output. Where that cannot be done the process ends: quietly where a
+/// pipe was closed, as other tools do. What it holds is let go first (see [`heard`]).
 pub fn say(text: &str) {
     write_or_leave(&mut io::stdout().lock(), text);
 }
@@ -75,14 +75,80 @@ fn is_colour_refused() -> bool {
 }
 
 /// What a shell says of a process that SIGPIPE ended, as it ends other tools.
-const OF_A_CLOSED_PIPE: i32 = 128 + 13;
+const OF_A_CLOSED_PIPE: u8 = 128 + 13;
 
 fn write_or_leave(out: &mut impl Write, text: &str) {
     if let Err(error) = writeln!(out, "{text}").and_then(|()| out.flush()) {
         if error.kind() == io::ErrorKind::BrokenPipe {
-            std::process::exit(OF_A_CLOSED_PIPE);
+            leave(OF_A_CLOSED_PIPE);
         }
         complain(&format!("cannot write to standard output: {error}"));
-        std::process::exit(1);
+        leave(crate::EXIT_FAILED);
+    }
+}
+
+/// The code of a process that nobody hears.
+struct Unheard(u8);
+
+/// Ends whatever is done as an error would, up to [`heard`]: directories and processes go with those who hold
+/// them. To end the process at once would leave them behind.
+fn leave(code: u8) -> ! {
+    std::panic::resume_unwind(Box::new(Unheard(code)))
+}
+
+/// Does something to its end, or until nobody hears what it says.
+///
+/// # Errors
+/// The code to end with in that case.
+pub fn heard<T>(perform: impl FnOnce() -> T) -> Result<T, u8> {
+    // Nobody looks at what was left half done: the process ends.
+    let done = std::panic::catch_unwind(std::panic::AssertUnwindSafe(perform));
+    done.map_err(|why| match why.downcast::<Unheard>() {
+        Ok(unheard) => unheard.0,
+        Err(panic) => std::panic::resume_unwind(panic),
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// An output that takes nothing.
+    struct Deaf(io::ErrorKind);
+
+    impl Write for Deaf {
+        fn write(&mut self, _: &[u8]) -> io::Result<usize> {
+            Err(self.0.into())
+        }
+
+        fn flush(&mut self) -> io::Result<()> {
+            Ok(())
+        }
+    }
+
+    /// Goes with whoever holds it, as the directory of a plane that keeps nothing.
+    struct Scratch<'a>(&'a std::cell::Cell<u32>);
+
+    impl Drop for Scratch<'_> {
+        fn drop(&mut self) {
+            self.0.set(self.0.get() + 1);
+        }
+    }
+
+    #[test]
+    fn whoever_is_not_heard_lets_go_of_what_it_holds_and_ends() {
+        let let_go = std::cell::Cell::new(0);
+        for (why, code) in [
+            (io::ErrorKind::StorageFull, crate::EXIT_FAILED),
+            (io::ErrorKind::BrokenPipe, 141),
+        ] {
+            let done = heard(|| {
+                let _scratch = Scratch(&let_go);
+                write_or_leave(&mut Deaf(why), "it is up");
+            });
+            assert_eq!(done, Err(code));
+        }
+        assert_eq!(let_go.get(), 2);
+        assert_eq!(heard(|| 3), Ok(3));
     }
 }

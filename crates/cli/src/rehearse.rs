@@ -18,7 +18,7 @@ use sim::{Change, Rehearsal};
 
 use crate::cluster::Cluster;
 use crate::manifest::Document;
-use crate::rest::{self, Rest, checked_name, checked_namespace};
+use crate::rest::{self, Part, Rest, checked};
 use crate::start::{Format, RehearsalQuestion, RehearsalRequest, RehearsalRules, Serving};
 use crate::{EXIT_COMPLETE, EXIT_FAILED, console, run};
 
@@ -227,8 +227,8 @@ fn tell(report: &Report, format: Format) {
 
 /// What the cluster's own scheduler says; none where there is no Katmai that may be asked.
 async fn asked(cluster: Arc<dyn Cluster>, subject: &Subject) -> anyhow::Result<Option<Report>> {
-    checked_namespace(&subject.namespace)?;
-    checked_name(&subject.name)?;
+    checked(Part::Namespace, &subject.namespace)?;
+    checked(Part::Name, &subject.name)?;
     let answer = Rest::new(cluster).ask(&subject.path()).await?;
     let Some(mut object) = answer else {
         return Ok(None);

@@ -48,7 +48,7 @@ pub(crate) struct Rest {
 }
 
 pub(crate) use definitions::is_definition;
-pub(crate) use place::{Place, checked_name, checked_namespace, collection, listed};
+pub(crate) use place::{Part, Place, checked, collection, listed};
 
 /// A kind as discovery describes it.
 #[derive(Clone, Debug)]

@@ -4,6 +4,7 @@ use api::core::Taint;
 use api::intent::{Action, Intent, KeyMaterial, ObjectKey, Part, Propagation};
 use api::kind::Kind;
 use api::meta::ObjectMeta;
+use api::sum::Sum;
 use serde_json::{Map, Value, json};
 
 /// Creates `body` under the name that it carries; apiVersion and kind are filled in.
@@ -133,14 +134,13 @@ pub(crate) fn merge_difference(old: &Value, new: &Value) -> Option<Value> {
 
 /// A number that depends on nothing but the parts.
 pub(crate) fn stable_sum(parts: &[&str]) -> u64 {
-    // Two FNV-1a sums with different bases, of which 62 bits are used at most.
-    let mut low: u64 = 0xcbf2_9ce4_8422_2325;
-    let mut high: u64 = 0x8422_2325_cbf2_9ce4;
+    // Two sums with different beginnings, of which 62 bits are used at most.
+    let [mut low, mut high] = [Sum::BASIS, Sum::OTHER_BASIS].map(Sum::begun_at);
     for byte in parts.iter().flat_map(|part| part.bytes().chain([0xff])) {
-        low = (low ^ u64::from(byte)).wrapping_mul(0x0000_0100_0000_01b3);
-        high = (high ^ u64::from(byte.rotate_left(3))).wrapping_mul(0x0000_0100_0000_01b3);
+        low.bytes(&[byte]);
+        high.bytes(&[byte.rotate_left(3)]);
     }
-    low ^ high.rotate_left(17)
+    low.value() ^ high.value().rotate_left(17)
 }
 
 /// Twelve letters and digits that depend on nothing but the parts, for names of children.

@@ -2,10 +2,11 @@
 //! their containers, whose times count from the pod's start.
 
 use std::collections::BTreeMap;
-use std::hash::{Hash, Hasher};
+use std::hash::Hash;
 
 use api::core::{ContainerStatus, PodCondition, PodStatus};
 use api::shared::List;
+use api::sum::Sum;
 
 /// Of so many different ones each is known at most; then those are forgotten that nobody else has.
 const KNOWN_MAX: usize = 4_096;
@@ -42,14 +43,14 @@ impl<T: Clone + Hash + PartialEq> Known<T> {
         }
         let mut sum = Sum::default();
         list.hash(&mut sum);
-        match self.0.get(&sum.finish()) {
+        match self.0.get(&sum.value()) {
             // Two that have one sum and are not alike: the first stays.
             Some(known) => list.share(known),
             None => {
                 if self.0.len() >= KNOWN_MAX {
                     self.forget();
                 }
-                self.0.insert(sum.finish(), list.clone());
+                self.0.insert(sum.value(), list.clone());
             }
         }
     }
@@ -60,27 +61,6 @@ impl<T: Clone + Hash + PartialEq> Known<T> {
             // Pods differ too much: those that share go on doing so, and others begin anew.
             self.0.clear();
         }
-    }
-}
-
-/// FNV-1a: the same sum everywhere and always.
-struct Sum(u64);
-
-impl Default for Sum {
-    fn default() -> Sum {
-        Sum(0xcbf2_9ce4_8422_2325)
-    }
-}
-
-impl Hasher for Sum {
-    fn write(&mut self, bytes: &[u8]) {
-        for byte in bytes {
-            self.0 = (self.0 ^ u64::from(*byte)).wrapping_mul(0x0000_0100_0000_01b3);
-        }
-    }
-
-    fn finish(&self) -> u64 {
-        self.0
     }
 }
 

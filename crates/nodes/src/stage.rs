@@ -2,6 +2,7 @@
 
 use api::core::PodPhase;
 use api::duration::Duration;
+use api::sum::Sum;
 
 use crate::{SIM_DURATION, SIM_START_DELAY, SIM_STOP_DELAY};
 
@@ -103,12 +104,13 @@ impl Stage {
     }
 }
 
-/// A number from a seed and some words, the same everywhere (FNV-1a, then a final mix).
+/// A number from a seed and some words, the same everywhere (their sum, and a final mix).
 pub(crate) fn draw(seed: u64, words: &[&str]) -> u64 {
-    let mut state = 0xcbf2_9ce4_8422_2325 ^ seed;
-    for byte in words.iter().flat_map(|word| word.bytes().chain([0xff])) {
-        state = (state ^ u64::from(byte)).wrapping_mul(0x0100_0000_01b3);
+    let mut sum = Sum::begun_at(Sum::BASIS ^ seed);
+    for word in words {
+        sum.text(word);
     }
-    state = (state ^ (state >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
+    let state = sum.value();
+    let state = (state ^ (state >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
     state ^ (state >> 31)
 }

@@ -32,8 +32,8 @@ pub(crate) const VALIDATE: Webhook = Webhook {
 
 /// Both hierarchy annotations get the root put in front, reclaimable becomes true, weight 1.
 ///
-/// A changed queue keeps what it had where the change says nothing; a weight of 0 is taken for
-/// "not set" in a new queue only.
+/// A changed queue keeps what it had where the change says nothing. A weight of 0 says nothing, of a
+/// new queue and of a changed one: who applies a file twice has changed nothing.
 fn fill(case: &Case<'_>, object: &mut Value) {
     let annotations = &object["metadata"]["annotations"];
     let path = text(annotations, HIERARCHY).to_owned();
@@ -50,13 +50,13 @@ fn fill(case: &Case<'_>, object: &mut Value) {
     if let Some(spec) = inside(object, "spec") {
         let had = &case.old["spec"];
         for (field, default) in [("reclaimable", Value::Bool(true)), ("weight", 1.into())] {
-            let is_absent = spec.get(field).is_none_or(Value::is_null);
-            if case.operation == Operation::Update {
-                if is_absent && !had[field].is_null() {
-                    spec.insert(field.to_owned(), had[field].clone());
-                }
-            } else if is_absent || is_unset(spec, field) {
+            if !is_unset(spec, field) {
+                continue;
+            }
+            if case.operation != Operation::Update {
                 spec.insert(field.to_owned(), default);
+            } else if !had[field].is_null() {
+                spec.insert(field.to_owned(), had[field].clone());
             }
         }
     }

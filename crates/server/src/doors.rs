@@ -33,8 +33,25 @@ const EXPOSITION: &str = "text/plain; version=0.0.4; charset=utf-8";
 
 /// The text at `/metrics`.
 pub type Page = Box<dyn Fn() -> BoxFuture<'static, String> + Send + Sync>;
-/// Why the process is not ready for its work, if it is not.
-pub type NotReady = Box<dyn Fn() -> Option<String> + Send + Sync>;
+/// Whether the process is ready for its work.
+pub type Look = Box<dyn Fn() -> Readiness + Send + Sync>;
+
+/// What `/readyz` says.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Readiness {
+    /// It is ready. What lacks all the same is told, a line each, to whoever reads the answer: who is not ready is
+    /// not asked any more, which would make it worse.
+    Ready(Vec<String>),
+    /// It is not, and why.
+    NotReady(String),
+}
+
+impl From<Option<String>> for Readiness {
+    /// Why it is not ready, if it is not.
+    fn from(why: Option<String>) -> Readiness {
+        why.map_or(Readiness::Ready(Vec::new()), Readiness::NotReady)
+    }
+}
 
 /// One door.
 pub enum Door {
@@ -42,7 +59,7 @@ pub enum Door {
     Metrics(Page),
     /// `/healthz` and `/livez` say `ok` while the process lives, `/readyz` while it is ready; over TLS where
     /// there are certificates. A caller who shows one must have it of that authority.
-    Health(NotReady, Option<CertificateFiles>),
+    Health(Look, Option<CertificateFiles>),
 }
 
 /// Serves a door at an address until it is ended.
@@ -144,9 +161,12 @@ impl Door {
         match (self, path) {
             (Door::Metrics(page), "/metrics") => text(StatusCode::OK, EXPOSITION, page().await),
             (Door::Health(..), "/healthz" | "/livez") => text(StatusCode::OK, PLAIN, "ok"),
-            (Door::Health(not_ready, _), "/readyz") => match not_ready() {
-                None => text(StatusCode::OK, PLAIN, "ok"),
-                Some(why) => text(StatusCode::SERVICE_UNAVAILABLE, PLAIN, why),
+            (Door::Health(look, _), "/readyz") => match look() {
+                Readiness::Ready(lacks) => {
+                    let lines = std::iter::once("ok".to_owned()).chain(lacks);
+                    text(StatusCode::OK, PLAIN, lines.collect::<Vec<_>>().join("\n"))
+                }
+                Readiness::NotReady(why) => text(StatusCode::SERVICE_UNAVAILABLE, PLAIN, why),
             },
             (Door::Metrics(_), _) => text(StatusCode::NOT_FOUND, PLAIN, "there is /metrics"),
             (Door::Health(..), _) => {
@@ -182,13 +202,26 @@ mod tests {
             metrics.answer(&Method::POST, "/metrics").await.status(),
             405
         );
-        let well = Door::Health(Box::new(|| None), None);
-        let unwell = Door::Health(Box::new(|| Some("two want one lease".to_owned())), None);
+        let well = Door::Health(Box::new(|| None.into()), None);
+        let unwell = || Some("two want one lease".to_owned()).into();
+        let unwell = Door::Health(Box::new(unwell), None);
         for path in ["/healthz", "/livez", "/readyz"] {
             assert_eq!(code(&well, path).await, 200, "{path}");
         }
         assert_eq!(code(&unwell, "/healthz").await, 200);
         assert_eq!(code(&unwell, "/readyz").await, 503);
         assert_eq!(code(&unwell, "/metrics").await, 404);
+    }
+
+    #[tokio::test]
+    async fn who_is_ready_says_what_lacks_all_the_same() {
+        for (lacks, body) in [(vec![], "ok"), (vec!["a lacks".to_owned()], "ok\na lacks")] {
+            let look = move || Readiness::Ready(lacks.clone());
+            let door = Door::Health(Box::new(look), None);
+            let answer = door.answer(&Method::GET, "/readyz").await;
+            assert_eq!(answer.status(), 200);
+            let told = http_body_util::BodyExt::collect(answer.into_body()).await;
+            assert_eq!(told.expect("it is whole").to_bytes(), body);
+        }
     }
 }

@@ -5,8 +5,8 @@
 //! ([`CertificateKeeper`]), and tells the API server whom to ask ([`Registrar`]).
 //!
 //! Invariants: a body is refused by its length before it is read, and all bodies together have a
-//! bound; a request that is not about what its path judges passes; nothing is written but
-//! registrations and the Secret of the certificate.
+//! bound; a request that is not about what its path judges passes, and so does one at a path that does not
+//! judge; nothing is written but registrations and the Secret of the certificate.
 
 mod answer;
 mod certificate;
@@ -50,7 +50,7 @@ const BODIES_BYTES_MAX: usize = 64 << 20;
 pub struct Endpoint {
     /// Settings as they are now.
     settings: watch::Receiver<Arc<Settings>>,
-    /// Paths that are served.
+    /// Those that judge; what the others are asked passes.
     webhooks: Vec<&'static Webhook>,
     facts: Arc<FactTable>,
     /// Bytes of short bodies that may still be taken in.
@@ -118,8 +118,7 @@ impl Endpoint {
         request: Request<Incoming>,
     ) -> Result<Vec<u8>, (StatusCode, String)> {
         let path = request.uri().path();
-        let webhook = self.webhooks.iter().find(|webhook| webhook.path == path);
-        let Some(webhook) = webhook.copied() else {
+        let Some(webhook) = Webhook::at(path) else {
             let why = format!("no webhook is served at {path}");
             return Err((StatusCode::NOT_FOUND, why));
         };
@@ -160,6 +159,10 @@ impl Endpoint {
     }
 
     fn answer(&self, webhook: &Webhook, body: &[u8]) -> Result<Vec<u8>, String> {
+        // A registration may be older than our settings, or somebody else's.
+        if self.webhooks.iter().all(|it| it.path != webhook.path) {
+            return answer::pass(webhook, body);
+        }
         let settings = self.settings.borrow().clone();
         answer::answer(webhook, &settings, body, &*self.facts)
     }

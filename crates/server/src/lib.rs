@@ -44,7 +44,7 @@ pub use api::{Api, Body, Service};
 pub use ask_endpoint::{AskEndpoint, AskService, FrontProxy};
 pub use audit::AuditLog;
 pub use disk::{DataLock, DiskJournal, Durability};
-pub use doors::{Door, NotReady, Page, open};
+pub use doors::{Door, Look, Page, Readiness, open};
 pub use endpoint::{
     CertificateError, CertificateFiles, CertificateKeeper, Endpoint, FactTable, Registrar,
     ServedCertificate, Unasked,

@@ -1,7 +1,8 @@
 //! The socket: TLS on loopback, HTTP/1.1 and HTTP/2, connections that end.
 
 use std::collections::BTreeMap;
-use std::net::{Ipv4Addr, SocketAddr};
+use std::io::ErrorKind;
+use std::net::{Ipv4Addr, Ipv6Addr, SocketAddr};
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
 use std::time::Duration;
@@ -170,15 +171,45 @@ pub async fn listen(
     Ok(Listening::new(address, task, ending))
 }
 
-/// Listens at an address; the port that was taken is told where any would do.
+/// Listens at an address; the port that was taken is told where any would do. All addresses of a machine
+/// without IPv6 are those of IPv4, which the log says.
 pub(crate) async fn bind(wanted: SocketAddr) -> Result<(TcpListener, SocketAddr), ListenError> {
-    let listener = TcpListener::bind(wanted)
+    let listener = bind_by(wanted, TcpListener::bind)
         .await
         .map_err(failed(format!("listen on {wanted}")))?;
     let address = listener
         .local_addr()
         .map_err(failed("read the listening address"))?;
     Ok((listener, address))
+}
+
+async fn bind_by<T, F>(
+    wanted: SocketAddr,
+    bind: impl Fn(SocketAddr) -> F,
+) -> Result<T, std::io::Error>
+where
+    F: Future<Output = Result<T, std::io::Error>>,
+{
+    let refused = match bind(wanted).await {
+        Ok(listener) => return Ok(listener),
+        Err(refused) => refused,
+    };
+    let is_about_the_port = matches!(
+        refused.kind(),
+        ErrorKind::AddrInUse | ErrorKind::PermissionDenied
+    );
+    if is_about_the_port || wanted.ip() != Ipv6Addr::UNSPECIFIED {
+        return Err(refused);
+    }
+    let instead = SocketAddr::from((Ipv4Addr::UNSPECIFIED, wanted.port()));
+    match bind(instead).await {
+        Ok(listener) => {
+            tracing::warn!("listens on {instead}: this machine has no IPv6 ({refused})");
+            Ok(listener)
+        }
+        // It was not for want of IPv6.
+        Err(_) => Err(refused),
+    }
 }
 
 /// A connection that was accepted, who it is, and its place among all.
@@ -347,4 +378,32 @@ fn certificate_user(certificate: &CertificateDer<'_>) -> Option<User> {
         extra,
         ..User::default()
     })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// What a machine without IPv6 takes, and one where that port is taken.
+    async fn bound(wanted: &str, why: ErrorKind) -> Result<String, ErrorKind> {
+        let wanted = wanted.parse().expect("it is an address");
+        let bind = async |at: SocketAddr| match at.is_ipv4() {
+            true => Ok(at.to_string()),
+            false => Err(why.into()),
+        };
+        let bound = bind_by(wanted, bind).await;
+        bound.map_err(|error| error.kind())
+    }
+
+    #[tokio::test]
+    async fn all_addresses_of_a_machine_without_ipv6_are_those_of_ipv4() {
+        let without = ErrorKind::Unsupported;
+        let all = bound("[::]:8080", without).await;
+        assert_eq!(all, Ok("0.0.0.0:8080".to_owned()));
+        // What somebody asked for by its name is not another.
+        assert_eq!(bound("[::1]:8080", without).await, Err(without));
+        for taken in [ErrorKind::AddrInUse, ErrorKind::PermissionDenied] {
+            assert_eq!(bound("[::]:8080", taken).await, Err(taken));
+        }
+    }
 }

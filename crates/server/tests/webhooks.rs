@@ -17,7 +17,7 @@ use bytes::Bytes;
 use client::Cluster;
 use http_body_util::{BodyExt, Full};
 use hyper_util::rt::TokioIo;
-use review::{Settings, WEBHOOKS};
+use review::{Settings, WEBHOOKS, Webhook};
 use rustls::RootCertStore;
 use rustls::pki_types::pem::PemObject;
 use rustls::pki_types::{CertificateDer, PrivateKeyDer, ServerName};
@@ -47,6 +47,11 @@ struct World {
 
 impl World {
     async fn new() -> World {
+        World::judging(WEBHOOKS.iter().collect()).await
+    }
+
+    /// A world whose webhooks are these.
+    async fn judging(webhooks: Vec<&'static Webhook>) -> World {
         let keys = TokenKeys::make(0).expect("keys");
         let api = Api::start(Start::default(), keys).expect("an API server");
         let cluster = Cluster::in_process(api.service());
@@ -55,9 +60,8 @@ impl World {
         let kept = keeper.keep(&certificate, now().plus_ms(-61 * DAY_MS));
         let authorities = kept.await.expect("a certificate");
         let facts = Arc::new(FactTable::default());
-        let all = WEBHOOKS.iter().collect();
         let (settings, judged_by) = watch::channel(Arc::new(Settings::default()));
-        let endpoint = Endpoint::new(judged_by, all, facts.clone());
+        let endpoint = Endpoint::new(judged_by, webhooks, facts.clone());
         let loopback = SocketAddr::from(([127, 0, 0, 1], 0));
         let listening = endpoint.listen(loopback, &certificate).await;
         World {

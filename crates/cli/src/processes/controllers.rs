@@ -26,6 +26,8 @@ pub(super) const NAMES: &[(&str, &[&str])] = &[
     ("sharding-controller", &[SHARDING]),
     ("colocation-config-controller", &["colocation"]),
 ];
+/// Which of them run unless others are wished for.
+const USUAL: &str = "*,-sharding-controller";
 /// The row that divides nodes whenever one changes, and the one that does so once in a period.
 const SHARDING: &str = "sharding";
 const SHARDING_BY_PERIOD: &str = "sharding_by_period";
@@ -61,9 +63,7 @@ pub(super) const CONTROLLERS: Row = Row {
                 *row = SHARDING_BY_PERIOD;
             }
         }
-        let mut served = scheduler_names.clone();
-        served.sort();
-        let serves = format!("controllers of {}", served.join(", "));
+        let serves = serves(&rows, &scheduler_names)?;
         let deciding = Deciding::Controllers(Controllers {
             rows,
             scheduler_names,
@@ -91,6 +91,37 @@ pub(super) const CONTROLLERS: Row = Row {
         super::process(typed, "controllers", deciding, &[LEASE.into()], &serves)
     },
 };
+
+/// What the Lease is held for: for whom, and by which controllers where they are not those that run unless
+/// others are wished for. Who waits for it and runs others would never run them.
+fn serves(rows: &[&str], scheduler_names: &[Box<str>]) -> anyhow::Result<String> {
+    let mut served = scheduler_names.to_vec();
+    served.sort();
+    let runs =
+        |row: &str| rows.contains(&row) || row == SHARDING && rows.contains(&SHARDING_BY_PERIOD);
+    let without = Gates::of_controllers(&[] as &[&str])?.without;
+    let mut usual = chosen(&USUAL.split(',').collect::<Vec<_>>())?;
+    usual.retain(|row| !without.contains(row));
+    let mut all = NAMES.iter().flat_map(|(_, own)| *own);
+    let which = match all.all(|row| runs(row) == usual.contains(row)) {
+        true => "controllers".to_owned(),
+        false => {
+            let of_name = |(name, own): &(&'static str, &'static [&'static str])| {
+                let mut run: Vec<&str> = own.iter().copied().filter(|row| runs(row)).collect();
+                if run.len() == own.len() {
+                    run = vec![*name];
+                }
+                run
+            };
+            NAMES
+                .iter()
+                .flat_map(of_name)
+                .collect::<Vec<_>>()
+                .join(", ")
+        }
+    };
+    Ok(format!("{which} of {}", served.join(", ")))
+}
 
 /// Addresses, with or without a port.
 fn name_servers(given: &[&str]) -> anyhow::Result<Vec<SocketAddr>> {
@@ -197,7 +228,7 @@ const OWN: Group = Group {
         kept(
             "controllers",
             Takes::Texts,
-            "*,-sharding-controller",
+            USUAL,
             "Which controllers run: * for all, NAME or +NAME for one, -NAME for all but one",
         ),
         kept(

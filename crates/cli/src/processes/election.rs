@@ -5,6 +5,7 @@
 
 use anyhow::bail;
 use api::names::check_subdomain;
+use api::sum::Sum;
 use driver::ElectionSettings;
 
 use super::typed::Typed;
@@ -80,12 +81,9 @@ fn lease_of(scheduler: &str) -> String {
         _ => '-',
     };
     let plain: String = scheduler.chars().take(PLAIN_MAX).map(plain).collect();
-    // FNV-1a.
-    let sum = scheduler
-        .bytes()
-        .fold(0xcbf2_9ce4_8422_2325, |sum: u64, byte| {
-            (sum ^ u64::from(byte)).wrapping_mul(0x0000_0100_0000_01b3)
-        });
+    let mut sum = Sum::default();
+    sum.bytes(scheduler.as_bytes());
+    let sum = sum.value();
     match plain.trim_matches('-') {
         "" => format!("scheduler-{sum:016x}"),
         plain => format!("{plain}-{sum:016x}"),

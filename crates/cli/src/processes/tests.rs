@@ -626,6 +626,44 @@ fn a_scheduler_is_asked_where_its_flags_say() {
     }
 }
 
+/// S1.6: one Lease is held by whoever runs the same controllers; whoever waits for it and runs others is told.
+#[test]
+fn controllers_say_what_they_hold_their_lease_for() {
+    let serves = |typed: &[&str]| {
+        let whole: Vec<&str> = ["katmai", "controllers"]
+            .iter()
+            .chain(typed)
+            .copied()
+            .collect();
+        let election = process(&whole).election.expect("somebody else may decide");
+        assert_eq!(*election.names, ["vc-controller-manager".into()]);
+        election.serves.to_string()
+    };
+    assert_eq!(serves(&[]), "controllers of volcano");
+    assert_eq!(
+        serves(&[
+            "--scheduler-name=b,a",
+            "--controllers=-sharding-controller,*"
+        ]),
+        "controllers of a, b"
+    );
+    assert_eq!(
+        serves(&["--controllers=gc-controller,+job-controller"]),
+        "job-controller, gc-controller of volcano"
+    );
+    let shards = "--controllers=sharding-controller";
+    assert_eq!(serves(&[shards]), "sharding-controller of volcano");
+    assert_eq!(
+        serves(&[shards, "--enable-node-event-trigger=false"]),
+        "sharding-controller of volcano"
+    );
+    assert!(serves(&["--controllers=*"]).contains("sharding-controller"));
+    assert_ne!(
+        serves(&["--feature-gates=CronVolcanoJobSupport=false"]),
+        serves(&[])
+    );
+}
+
 #[test]
 fn groups_of_kubernetes_own_count_where_a_flag_says_so() {
     let native = |verb: &str, typed: &[&str]| {

@@ -20,7 +20,7 @@ impl Place {
     /// # Errors
     /// The name cannot stand in a path, or is none: that path would be the whole collection's.
     pub(crate) fn path(&self) -> Result<String, Refusal> {
-        let name = checked_name(&self.name)?;
+        let name = checked(Part::Name, &self.name)?;
         Ok(format!("{}/{}", self.collection, query_escape(name)))
     }
 }
@@ -30,7 +30,7 @@ impl Place {
 /// # Errors
 /// The namespace cannot stand in a path.
 pub(crate) fn collection(root: &str, namespace: &str, plural: &str) -> Result<String, Refusal> {
-    let namespace = query_escape(checked_namespace(namespace)?);
+    let namespace = query_escape(checked(Part::Namespace, namespace)?);
     Ok(format!("{root}/namespaces/{namespace}/{plural}"))
 }
 
@@ -45,49 +45,43 @@ pub(crate) fn listed(root: &str, namespace: &str, plural: &str) -> Result<String
     }
 }
 
-/// A name that can stand in a path.
+/// A part of a path that users type.
+#[derive(Clone, Copy, Debug)]
+pub(crate) enum Part {
+    /// An object's name.
+    Name,
+    /// Its namespace.
+    Namespace,
+}
+
+/// What was typed, where it can stand in a path.
 ///
 /// # Errors
 /// It cannot, in client-go's words.
-pub(crate) fn checked_name(name: &str) -> Result<&str, Refusal> {
-    match (name, check_path_segment(name).as_slice()) {
-        ("", _) => Err(refused(
+pub(crate) fn checked(part: Part, typed: &str) -> Result<&str, Refusal> {
+    let (field, called, missing) = match part {
+        Part::Name => (
             "metadata.name",
-            "resource name may not be empty".to_owned(),
-        )),
-        (name, []) => Ok(name),
-        (name, why) => Err(refused(
-            "metadata.name",
-            format!("invalid resource name {name:?}: [{}]", why.join(" ")),
-        )),
-    }
-}
-
-/// A namespace that can stand in a path.
-///
-/// # Errors
-/// It cannot, in client-go's words.
-pub(crate) fn checked_namespace(namespace: &str) -> Result<&str, Refusal> {
-    match (namespace, check_path_segment(namespace).as_slice()) {
-        ("", _) => Err(refused(
+            "resource name",
+            "resource name may not be empty",
+        ),
+        Part::Namespace => (
             "metadata.namespace",
-            "an empty namespace may not be set when a resource name is provided".to_owned(),
-        )),
-        (namespace, []) => Ok(namespace),
-        (namespace, why) => Err(refused(
-            "metadata.namespace",
-            format!("invalid namespace {namespace:?}: [{}]", why.join(" ")),
-        )),
-    }
-}
-
-fn refused(field: &str, message: String) -> Refusal {
-    Refusal {
+            "namespace",
+            "an empty namespace may not be set when a resource name is provided",
+        ),
+    };
+    let message = match (typed, check_path_segment(typed).as_slice()) {
+        ("", _) => missing.to_owned(),
+        (typed, []) => return Ok(typed),
+        (typed, why) => format!("invalid {called} {typed:?}: [{}]", why.join(" ")),
+    };
+    Err(Refusal {
         code: 422,
         reason: "Invalid".to_owned(),
         causes: vec![(field.to_owned(), message.clone())],
         message,
-    }
+    })
 }
 
 #[cfg(test)]

@@ -80,8 +80,10 @@ impl Told {
     }
 }
 
-/// One object as JSON, YAML or name.
+/// One object, or a list of some, as JSON, YAML or name. As kubectl writes them: without the fields that say
+/// which fields are whose, which are longer than all others.
 pub(super) fn written(object: &Value, form: Form) -> anyhow::Result<String> {
+    let object = &unmanaged(object.clone());
     match form {
         Form::Name => Ok(name(object)),
         Form::Json => serde_json::to_string_pretty(object).context("cannot write JSON"),
@@ -89,6 +91,19 @@ pub(super) fn written(object: &Value, form: Form) -> anyhow::Result<String> {
             serde_saphyr::to_string(object).context("cannot write YAML")
         }
     }
+}
+
+fn unmanaged(mut object: Value) -> Value {
+    let metadata = object.get_mut("metadata").and_then(Value::as_object_mut);
+    if let Some(metadata) = metadata {
+        metadata.remove("managedFields");
+    }
+    if let Some(items) = object.get_mut("items").and_then(Value::as_array_mut) {
+        for item in items {
+            *item = unmanaged(item.take());
+        }
+    }
+    object
 }
 
 fn name(object: &Value) -> String {
@@ -156,6 +171,32 @@ mod tests {
         let one = one.of_one().text(Form::Json).expect("it can be written");
         let one: Value = serde_json::from_str(&one).expect("it is JSON");
         assert_eq!(one, object("a", "q"));
+    }
+
+    #[test]
+    fn whose_which_field_is_is_not_written_as_with_kubectl() {
+        let managed = |name: &str| {
+            let mut object = object(name, "q");
+            object["metadata"]["managedFields"] = json!([{ "manager": "m", "fieldsV1": {} }]);
+            object
+        };
+        for form in [Form::Json, Form::Yaml] {
+            let read = |told: Told| -> Value {
+                let text = told.text(form).expect("it can be written");
+                serde_saphyr::from_str(&text).expect("JSON is YAML, too")
+            };
+            let one = Told::Object {
+                object: managed("a"),
+                text: String::new(),
+            };
+            assert_eq!(read(one), object("a", "q"));
+            let all = Told::Objects {
+                objects: vec![managed("a"), object("b", "q")],
+                table: String::new(),
+            };
+            let wanted = json!([object("a", "q"), object("b", "q")]);
+            assert_eq!(read(all)["items"], wanted);
+        }
     }
 
     #[test]

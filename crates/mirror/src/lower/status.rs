@@ -6,6 +6,7 @@ use api::core::{Pod, ResourceList};
 use api::intent::{Intent, Part};
 use api::kind::Kind;
 use api::quantity::Quantity;
+use api::sum::Sum;
 use api::time::Time;
 use api::volcano::{JOB_HYPERNODE, PodGroup, PodGroupCondition, Queue, SCHEDULED, UNSCHEDULABLE};
 use model::{GangStatus, QueueUse, Reason, Remark, StatusWrite, Tables, TaskWait, Verdict};
@@ -204,16 +205,14 @@ impl Wanted {
 
 /// Upstream draws a UUID per session; ours names the transition: the same one, the same id.
 fn transition_id(group: &PodGroup, wanted: &Wanted, now: Time) -> Box<str> {
-    let mut words = [0xcbf2_9ce4_8422_2325_u64, 0x8422_2325_cbf2_9ce4];
+    let mut sums = [Sum::BASIS, Sum::OTHER_BASIS].map(Sum::begun_at);
     let now = now.micros().to_string();
     for text in [&*group.metadata.uid, wanted.kind, &wanted.message, &now] {
-        for byte in text.bytes().chain([0xff]) {
-            for word in &mut words {
-                *word = (*word ^ u64::from(byte)).wrapping_mul(0x0000_0100_0000_01b3);
-            }
+        for sum in &mut sums {
+            sum.text(text);
         }
     }
-    let [high, low] = words;
+    let [high, low] = sums.map(Sum::value);
     format!(
         "{:08x}-{:04x}-8{:03x}-8{:03x}-{:012x}",
         high >> 32,

@@ -7,6 +7,7 @@ use api::core::Node;
 use api::intent::{Intent, Part};
 use api::kind::Kind;
 use api::meta::ObjectMeta;
+use api::sum::Sum;
 use api::time::Time;
 use api::volcano::{NodeShard, ShardingMode};
 use model::{NumaLayout, Phase, Shard, Tables};
@@ -43,10 +44,10 @@ impl Slice {
     /// member more or less moves only names of its own.
     pub fn owns(self, name: &str) -> bool {
         let weight = |member: u32| {
-            let text = name.bytes().chain(member.to_be_bytes());
-            let hash = text.fold(0xcbf2_9ce4_8422_2325_u64, |hash, byte| {
-                (hash ^ u64::from(byte)).wrapping_mul(0x0000_0100_0000_01b3)
-            });
+            let mut sum = Sum::default();
+            sum.bytes(name.as_bytes());
+            sum.bytes(&member.to_be_bytes());
+            let hash = sum.value();
             // The last bytes reach only the low bits; this spreads them.
             let hash = (hash ^ (hash >> 32)).wrapping_mul(0xd6e8_feb8_6659_fd93);
             hash ^ (hash >> 32)

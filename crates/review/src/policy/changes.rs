@@ -117,7 +117,7 @@ const CHANGES: &[Change] = &[
     make(
         QUEUES,
         UPDATES,
-        "has(object.spec) && (!has(object.spec.weight) || object.spec.weight == null) && has(oldObject.spec) && has(oldObject.spec.weight) && oldObject.spec.weight != null",
+        "has(object.spec) && (!has(object.spec.weight) || object.spec.weight == null || object.spec.weight == 0) && has(oldObject.spec) && has(oldObject.spec.weight) && oldObject.spec.weight != null",
         "/spec/weight",
         "oldObject.spec.weight",
     ),

@@ -57,9 +57,14 @@ pub(super) fn mutations(settings: &Settings) -> Vec<Mutation> {
         "/minAvailable".to_owned(),
         LEAST.to_owned(),
     ));
-    let least = "!has(object.spec.minAvailable) || object.spec.minAvailable == null || object.spec.minAvailable == 0";
-    let stored = "has(oldObject.spec) && has(oldObject.spec.minAvailable) && oldObject.spec.minAvailable != null && oldObject.spec.minAvailable != 0";
-    all.push(of_job(due(least, stored), "minAvailable", SUM.to_owned()));
+    let absent = "!has(object.spec.minAvailable) || object.spec.minAvailable == null";
+    let least = format!("{absent} || object.spec.minAvailable == 0");
+    // What an update says is meant.
+    let stored = format!(
+        "({absent}) && has(oldObject.spec) && has(oldObject.spec.minAvailable) && oldObject.spec.minAvailable != null && oldObject.spec.minAvailable != 0"
+    );
+    let when = due(&least, &stored);
+    all.push(of_job(when, "minAvailable", SUM.to_owned()));
     all.extend(implied().into_iter().map(|(name, by)| {
         let by: Vec<String> = by.into_iter().map(quoted).collect();
         let when = format!(

@@ -15,8 +15,8 @@ const MAX_RETRY: i64 = 3;
 
 /// A field that gets a value where it has none.
 ///
-/// Zero and the empty text are taken for none, as upstream does: neither maxRetry nor minAvailable
-/// can be 0.
+/// Zero and the empty text are taken for none, as upstream does: no new job has a maxRetry or a
+/// minAvailable of 0.
 pub(crate) struct Filled {
     /// Its name.
     pub(crate) field: &'static str,
@@ -128,7 +128,12 @@ pub(super) fn fill(case: &Case<'_>, object: &mut Value) {
             }
         }
     }
-    if is_unset(spec, "minAvailable") && stored.says("minAvailable") {
+    // What an update says is meant: a gang of none lets each of its pods start alone.
+    let is_open = match is_update {
+        true => spec.get("minAvailable").is_none_or(Value::is_null),
+        false => is_unset(spec, "minAvailable"),
+    };
+    if is_open && stored.says("minAvailable") {
         let tasks = spec.get("tasks").and_then(Value::as_array);
         let sum = tasks.into_iter().flatten().fold(0_i64, |sum, task| {
             let least = task["minAvailable"].as_i64();

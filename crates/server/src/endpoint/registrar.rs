@@ -2,14 +2,17 @@
 //! does; those that are missing are made.
 //!
 //! One that was made here says as what, and is written anew once that is something else. What is changed in
-//! it by hand stays until then; those of others stay as they are.
+//! it by hand stays until then; those of others stay as they are. One that was made here, leads here and is not
+//! wanted any more is taken away.
+//!
+//! Each is tended on its own: what becomes of one says nothing about the others.
 
 use api::call::Call;
 use base64::Engine;
 use base64::engine::general_purpose::STANDARD;
 use client::{ClientError, Cluster};
 use review::registration::{Address, Registration};
-use review::{Settings, Webhook};
+use review::{Settings, WEBHOOKS, Webhook};
 use serde_json::{Value, json};
 
 /// Where registrations are, before their plural.
@@ -18,13 +21,19 @@ const GROUP: &str = "/apis/admissionregistration.k8s.io/v1";
 /// On a registration that was made here: as what, without authorities.
 const REGISTERED_AS: &str = "katmai.dev/registered-as";
 
-/// What nobody asks webhooks about.
+/// Registrations that are not as they should be.
 #[derive(Debug, Default, PartialEq, Eq)]
 pub struct Unasked {
     /// Registrations that are missing and could not be made, because nobody said where the webhooks are found.
     pub missing: Vec<String>,
     /// Registrations of others whose conditions are not those that these settings need.
     pub conditional: Vec<String>,
+    /// Registrations that could not be seen to, and why: one that is wanted may be missing, or without our
+    /// authorities, and one that is not may still be there.
+    pub failed: Vec<(String, String)>,
+    /// Registrations that are not wanted and stay: others made them, or nobody said where the webhooks are found. What
+    /// is asked through one passes.
+    pub unwanted: Vec<String>,
 }
 
 /// Keeps the registrations of some webhooks.
@@ -43,14 +52,22 @@ pub struct Registrar {
 
 impl Registrar {
     /// Sees to it that every webhook is registered with these authorities (PEM). To be called now
-    /// and then: what is as it should be is not written. Gives the names of registrations through which
-    /// nobody asks, or not about all.
-    pub async fn register(&self, authorities: &str) -> Result<Unasked, ClientError> {
+    /// and then: what is as it should be is not written. Gives the names of registrations that are not as they
+    /// should be.
+    pub async fn register(&self, authorities: &str) -> Unasked {
         let mut unasked = Unasked::default();
-        for webhook in &self.webhooks {
-            self.keep(webhook, authorities, &mut unasked).await?;
+        for webhook in WEBHOOKS {
+            let is_wanted = self.webhooks.iter().any(|it| it.path == webhook.path);
+            let done = match is_wanted {
+                true => self.keep(webhook, authorities, &mut unasked).await,
+                false => self.withdraw(webhook, &mut unasked).await,
+            };
+            if let Err(why) = done {
+                let name = webhook.configuration_name();
+                unasked.failed.push((name, told(&why)));
+            }
         }
-        Ok(unasked)
+        unasked
     }
 
     async fn keep(
@@ -72,12 +89,7 @@ impl Registrar {
             vouch(&mut made, authorities);
             call("POST", &plural, Some(&made))
         } else {
-            let answer = answer.accepted()?;
-            let mut stored: Value =
-                serde_json::from_slice(&answer.body).map_err(|cause| ClientError::Malformed {
-                    target: named.clone(),
-                    cause,
-                })?;
+            let mut stored = registration(&named, &answer.accepted()?.body)?;
             let wanted = self.wanted(webhook);
             let has_changed = if is_own(&stored) {
                 self.renew(&mut stored, wanted)
@@ -95,6 +107,40 @@ impl Registrar {
         let answer = self.cluster.send(&body).await?;
         // Another replica was here first; the next look shows what it wrote.
         if answer.code != 409 {
+            answer.accepted()?;
+        }
+        Ok(())
+    }
+
+    /// Takes away a registration through which there is nothing to ask any more. One that leads elsewhere is that of
+    /// other webhooks.
+    async fn withdraw(&self, webhook: &Webhook, unasked: &mut Unasked) -> Result<(), ClientError> {
+        let plural = format!("{GROUP}/{}", webhook.configuration_plural());
+        let named = format!("{plural}/{}", webhook.configuration_name());
+        let answer = self.cluster.send(&call("GET", &named, None)).await?;
+        if answer.code == 404 {
+            return Ok(());
+        }
+        let stored = registration(&named, &answer.accepted()?.body)?;
+        if self.address.is_some() && place(&stored) != place(&self.wanted(webhook)) {
+            return Ok(());
+        }
+        if self.address.is_none() || !is_own(&stored) {
+            unasked.unwanted.push(webhook.configuration_name());
+            return Ok(());
+        }
+        let meta = &stored["metadata"];
+        let seen = json!({
+            "apiVersion": "v1",
+            "kind": "DeleteOptions",
+            "preconditions": { "uid": meta["uid"], "resourceVersion": meta["resourceVersion"] },
+        });
+        let answer = self
+            .cluster
+            .send(&call("DELETE", &named, Some(&seen)))
+            .await?;
+        // Somebody was here first; the next look shows what became of it.
+        if !matches!(answer.code, 404 | 409) {
             answer.accepted()?;
         }
         Ok(())
@@ -129,6 +175,33 @@ impl Registrar {
             wanted["metadata"]["annotations"][REGISTERED_AS].take();
         true
     }
+}
+
+fn registration(named: &str, body: &[u8]) -> Result<Value, ClientError> {
+    serde_json::from_slice(body).map_err(|cause| ClientError::Malformed {
+        target: named.to_owned(),
+        cause,
+    })
+}
+
+/// Where a registration leads, whoever vouches for it.
+fn place(registration: &Value) -> Value {
+    let mut place = registration["webhooks"][0]["clientConfig"].clone();
+    if let Some(place) = place.as_object_mut() {
+        place.remove("caBundle");
+    }
+    place
+}
+
+/// An error with its causes, on one line.
+fn told(error: &ClientError) -> String {
+    let mut text = error.to_string();
+    let mut cause = std::error::Error::source(error);
+    while let Some(error) = cause {
+        text = format!("{text}: {error}");
+        cause = error.source();
+    }
+    text
 }
 
 /// Says on a registration what it was made as.

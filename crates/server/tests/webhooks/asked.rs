@@ -3,10 +3,14 @@
 use api::call::Call;
 use base64::Engine;
 use base64::engine::general_purpose::STANDARD;
+use bytes::Bytes;
+use client::Cluster;
+use http_body_util::{BodyExt as _, Full};
 use review::registration::Address;
 use review::{Settings, WEBHOOKS, Webhook};
 use serde_json::{Value, json};
 use server::{Registrar, Unasked};
+use tower::ServiceExt as _;
 
 use super::{World, job};
 
@@ -59,8 +63,8 @@ fn pod(name: &str, scheduler: &str) -> Value {
 async fn an_api_server_asks_and_says_what_it_was_answered() {
     let world = World::new().await;
     let registrar = world.registrar(world.address());
-    let missing = registrar.register(&world.authorities).await;
-    assert_eq!(missing.expect("registered"), Unasked::default());
+    let unasked = registrar.register(&world.authorities).await;
+    assert_eq!(unasked, Unasked::default());
 
     let queue = json!({ "metadata": { "name": "default" }, "status": { "state": "Open" } });
     world.facts.apply(api::kind::Kind::Queue, queue);
@@ -91,10 +95,7 @@ async fn where_nobody_answers_pods_pass_and_jobs_do_not() {
     let url = format!("https://{}", nobody.local_addr().expect("an address"));
     drop(nobody);
     let registrar = world.registrar(Some(Address::Url(url)));
-    registrar
-        .register(&world.authorities)
-        .await
-        .expect("registered");
+    registrar.register(&world.authorities).await;
     let (code, status) = world.call("POST", PODS, &pod("ours", "volcano")).await;
     assert_eq!(code, 201, "{status}");
     let (code, status) = world.call("POST", JOBS, &job("j")).await;
@@ -115,10 +116,7 @@ async fn a_registration_that_is_there_is_kept_and_gets_our_authorities() {
     });
     assert_eq!(world.call("POST", JUDGES, &charts).await.0, 201);
     let registrar = world.registrar(None);
-    let missing = registrar
-        .register(&world.authorities)
-        .await
-        .expect("tended");
+    let missing = registrar.register(&world.authorities).await;
     let others = registrar.webhooks.iter().map(|it| it.configuration_name());
     let others: Vec<String> = others
         .filter(|it| !it.ends_with("-jobs-validate"))
@@ -133,10 +131,7 @@ async fn a_registration_that_is_there_is_kept_and_gets_our_authorities() {
     let bundle = STANDARD.encode(&world.authorities);
     assert_eq!(webhook["clientConfig"]["caBundle"], bundle.as_str());
     // What is as it should be is not written.
-    registrar
-        .register(&world.authorities)
-        .await
-        .expect("tended");
+    registrar.register(&world.authorities).await;
     let (_, again) = world.call("GET", &path, &Value::Null).await;
     assert_eq!(
         again["metadata"]["resourceVersion"],
@@ -151,7 +146,7 @@ async fn a_registration_of_ours_follows_the_settings_and_one_of_others_does_not(
     registrar.settings.queue_gates = true;
     registrar.webhooks = vec![Webhook::at("/pods/mutate").expect("it is a row")];
     let bundle = world.authorities.as_str();
-    registrar.register(bundle).await.expect("registered");
+    registrar.register(bundle).await;
     let path = format!("{CHANGERS}/volcano-admission-service-pods-mutate");
     let (_, mut stored) = world.call("GET", &path, &Value::Null).await;
     assert!(stored["webhooks"][0]["matchConditions"].is_array());
@@ -159,7 +154,7 @@ async fn a_registration_of_ours_follows_the_settings_and_one_of_others_does_not(
     stored["metadata"]["labels"] = json!({ "team": "a" });
     stored["webhooks"][0]["timeoutSeconds"] = 7.into();
     assert_eq!(world.call("PUT", &path, &stored).await.0, 200);
-    registrar.register(bundle).await.expect("tended");
+    registrar.register(bundle).await;
     let (_, kept) = world.call("GET", &path, &Value::Null).await;
     assert_eq!(kept["webhooks"][0]["timeoutSeconds"], 7);
 
@@ -167,7 +162,7 @@ async fn a_registration_of_ours_follows_the_settings_and_one_of_others_does_not(
     registrar.settings.resource_groups = review::ResourceGroup::read(group).expect("a group");
     // Somebody starts it anew who does not know where it is found.
     let address = registrar.address.take();
-    registrar.register(bundle).await.expect("tended");
+    registrar.register(bundle).await;
     let (_, anew) = world.call("GET", &path, &Value::Null).await;
     assert_eq!(anew["webhooks"][0]["matchConditions"], Value::Null);
     let found = &anew["webhooks"][0]["clientConfig"];
@@ -179,7 +174,7 @@ async fn a_registration_of_ours_follows_the_settings_and_one_of_others_does_not(
     foreign["metadata"] = json!({ "name": stored["metadata"]["name"] });
     assert_eq!(world.call("DELETE", &path, &Value::Null).await.0, 200);
     assert_eq!(world.call("POST", CHANGERS, &foreign).await.0, 201);
-    let unasked = registrar.register(bundle).await.expect("tended");
+    let unasked = registrar.register(bundle).await;
     assert_eq!(
         unasked.conditional,
         ["volcano-admission-service-pods-mutate"]
@@ -189,6 +184,93 @@ async fn a_registration_of_ours_follows_the_settings_and_one_of_others_does_not(
         kept["webhooks"][0]["matchConditions"],
         stored["webhooks"][0]["matchConditions"]
     );
+}
+
+/// An API server that refuses what is about one registration, to whoever asks.
+fn forbidding(world: &World, name: &'static str) -> Cluster {
+    let api = world.api.service();
+    Cluster::in_process(tower::service_fn(move |request: http::Request<_>| {
+        let (api, is_refused) = (api.clone(), request.uri().path().contains(name));
+        async move {
+            if !is_refused {
+                return api.oneshot(request).await;
+            }
+            let body = json!({ "kind": "Status", "code": 403, "message": "not for you" });
+            let body = Full::new(Bytes::from(body.to_string()));
+            let body = body.map_err(|never| match never {}).boxed_unsync();
+            let mut refusal = http::Response::new(body);
+            *refusal.status_mut() = http::StatusCode::FORBIDDEN;
+            Ok(refusal)
+        }
+    }))
+}
+
+#[tokio::test]
+async fn one_registration_that_cannot_be_seen_to_holds_up_no_other() {
+    let world = World::new().await;
+    let refused = "volcano-admission-service-cronjobs-validate";
+    let registrar = Registrar {
+        cluster: forbidding(&world, refused),
+        ..world.registrar(world.address())
+    };
+    let unasked = registrar.register(&world.authorities).await;
+    let (name, why) = &unasked.failed[0];
+    assert_eq!((name.as_str(), unasked.failed.len()), (refused, 1));
+    assert!(why.contains("not for you"), "{why}");
+    for webhook in registrar.webhooks.iter().skip(1) {
+        let (plural, name) = (webhook.configuration_plural(), webhook.configuration_name());
+        let path = format!("/apis/admissionregistration.k8s.io/v1/{plural}/{name}");
+        assert_eq!(
+            world.call("GET", &path, &Value::Null).await.0,
+            200,
+            "{name}"
+        );
+    }
+}
+
+#[tokio::test]
+async fn a_registration_that_is_not_wanted_any_more_stops_nobody() {
+    let world = World::judging(vec![Webhook::at("/queues/validate").expect("it is a row")]).await;
+    let mut registrar = world.registrar(world.address());
+    let bundle = world.authorities.as_str();
+    assert_eq!(registrar.register(bundle).await, Unasked::default());
+    let name = "volcano-admission-service-jobs-validate";
+    let path = format!("{JUDGES}/{name}");
+    let (code, ours) = world.call("GET", &path, &Value::Null).await;
+    assert_eq!(code, 200);
+    // What is asked meanwhile passes, and who asks is told.
+    let mut ring = job("ring");
+    ring["spec"]["tasks"][0]["dependsOn"] = json!({ "name": ["default0"] });
+    let (code, status) = world.call("POST", JOBS, &ring).await;
+    assert_eq!(code, 201, "{status}");
+
+    // It leads to other webhooks.
+    registrar.webhooks = vec![Webhook::at("/queues/validate").expect("it is a row")];
+    let address = registrar
+        .address
+        .replace(Address::Url("https://elsewhere".to_owned()));
+    registrar.register(bundle).await;
+    assert_eq!(world.call("GET", &path, &Value::Null).await.0, 200);
+    // Nobody says where we are.
+    registrar.address = None;
+    let unwanted = registrar.register(bundle).await.unwanted;
+    assert!(unwanted.contains(&name.to_owned()), "{unwanted:?}");
+    assert_eq!(world.call("GET", &path, &Value::Null).await.0, 200);
+    registrar.address = address;
+    assert_eq!(registrar.register(bundle).await, Unasked::default());
+    for (collection, left) in [(CHANGERS, 0), (JUDGES, 1)] {
+        let (_, all) = world.call("GET", collection, &Value::Null).await;
+        assert_eq!(all["items"].as_array().map(Vec::len), Some(left), "{all}");
+    }
+
+    // That of somebody else stays.
+    let mut foreign = ours;
+    foreign["metadata"] = json!({ "name": name });
+    assert_eq!(world.call("POST", JUDGES, &foreign).await.0, 201);
+    assert_eq!(registrar.register(bundle).await.unwanted, [name]);
+    ring["metadata"]["name"] = "again".into();
+    let (code, status) = world.call("POST", JOBS, &ring).await;
+    assert_eq!(code, 201, "{status}");
 }
 
 /// What an API server must take from us, for each path, with everything on.
@@ -213,8 +295,8 @@ async fn every_registration_and_policy_is_one_that_an_api_server_takes() {
             name: "volcano-admission-service".to_owned(),
         }))
     };
-    let missing = registrar.register(&world.authorities).await;
-    assert_eq!(missing.expect("registered"), Unasked::default());
+    let unasked = registrar.register(&world.authorities).await;
+    assert_eq!(unasked, Unasked::default());
     let group = "/apis/admissionregistration.k8s.io/v1";
     for object in WEBHOOKS.iter().flat_map(|it: &Webhook| it.policy(&gates)) {
         let kind = object["kind"].as_str().expect("a kind").to_lowercase();

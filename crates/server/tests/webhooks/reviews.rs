@@ -201,7 +201,7 @@ async fn the_largest_bodies_are_judged() {
 #[tokio::test]
 async fn health_is_told_without_tls() {
     let address = std::net::SocketAddr::from(([127, 0, 0, 1], 0));
-    let door = server::Door::Health(Box::new(|| None), None);
+    let door = server::Door::Health(Box::new(|| None.into()), None);
     let listening = server::open(address, door).await.expect("a socket");
     let mut codes = Vec::new();
     for path in ["/healthz", "/else"] {
