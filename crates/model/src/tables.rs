@@ -85,6 +85,8 @@ pub struct News {
     /// Whether a task has gone from its domain that keeps others out of it by its anti-affinity: they may
     /// fit on nodes where nothing else has changed.
     pub parted: bool,
+    /// Whether a task without a gang came to a node: others may want to be near it.
+    pub strangers: bool,
     /// Queues whose use changed.
     pub queues: BTreeSet<QueueId>,
     /// Whether a task may find a node because of something in `gangs`. What only has to be told
@@ -95,7 +97,8 @@ pub struct News {
 impl News {
     /// Whether nothing changed.
     pub fn is_empty(&self) -> bool {
-        self.gangs.is_empty() && self.freed.is_empty() && !self.shares && self.queues.is_empty()
+        let is_of_rows = self.gangs.is_empty() && self.freed.is_empty() && self.queues.is_empty();
+        is_of_rows && !self.shares && !self.strangers
     }
 
     /// A gang changed such that its tasks may find nodes now.

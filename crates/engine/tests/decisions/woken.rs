@@ -1,5 +1,5 @@
 //! Whoever waits is looked at when something elsewhere helps it: pods that keep others out of their zone go,
-//! and nodes come into other zones. A failure prints its seed.
+//! pods of other schedulers come, and nodes come into other zones. A failure prints its seed.
 
 use model::Phase;
 
@@ -22,10 +22,15 @@ fn story(seed: u64) -> Vec<String> {
         lines.push(gang(&mut dice, at));
         lines.push("cycle".to_owned());
     }
-    for _ in 0..8 {
+    for at in 0..8 {
         let known = usize::try_from(dice.roll(sizes.len() as u64)).expect("few");
-        lines.push(match dice.roll(2) {
-            0 => format!("delete a/g{}-", dice.roll(gangs)),
+        lines.push(match dice.roll(4) {
+            0 => {
+                let label = dice.pick(&["app:db", "role:log", "app:db label=role:log"]);
+                format!("bound n{known} b/f{at} label={label}")
+            }
+            1 => format!("delete a/g{}-", dice.roll(gangs)),
+            2 => format!("delete b/f{}", dice.roll(8)),
             _ => node(&mut dice, known),
         });
         lines.push("wait 5s".to_owned());

@@ -267,7 +267,7 @@ impl Tables {
 
     fn hold(&mut self, id: TaskId, at: NodeId, sign: Sign) {
         let task = self.tasks.row(id.index());
-        let phase = task.phase;
+        let (phase, is_stranger) = (task.phase, task.gang.is_none());
         let shape = self.shapes.row(task.shape.index());
         let is_known = self.nodes.change(at.index(), |node| {
             hold_on(node, (id, task), shape, sign);
@@ -286,6 +286,7 @@ impl Tables {
             self.mark_freed(at);
         } else if !self.in_trial && matches!(phase, Phase::Bound | Phase::Running) {
             self.news.holders = true;
+            self.news.strangers |= is_stranger;
         }
         self.touch(at);
     }
