@@ -132,6 +132,7 @@ struct Held {
     process: u32,
     user_namespace: bool,
     relay: PathBuf,
+    _sockets: Sockets,
     orders: mpsc::UnboundedSender<ToHolder>,
     waiting: Waiting,
     addresses: Mutex<Addresses>,
@@ -293,9 +294,9 @@ impl Held {
         if !cfg!(target_os = "linux") {
             return Err("namespaces exist on Linux only".to_owned());
         }
-        let directory = socket_directory(&settings.state_dir)
+        let sockets = Sockets::place(&settings.state_dir)
             .map_err(|error| format!("no place for sockets: {error}"))?;
-        let (relay, outward) = (directory.join("in.sock"), directory.join("out.sock"));
+        let (relay, outward) = (sockets.join("in.sock"), sockets.join("out.sock"));
         for path in [&relay, &outward] {
             // Left over from a plane that was killed.
             let _absent = std::fs::remove_file(path);
@@ -328,6 +329,7 @@ impl Held {
             process,
             user_namespace,
             relay,
+            _sockets: sockets,
             orders,
             waiting,
             addresses: Mutex::default(),
@@ -335,18 +337,43 @@ impl Held {
     }
 }
 
-/// A directory of our own whose path is short enough for a socket.
-fn socket_directory(state_dir: &Path) -> io::Result<PathBuf> {
-    let near = state_dir.join("network");
-    let directory = if near.as_os_str().len() <= SOCKET_PATH_BYTES_MAX {
-        near
-    } else {
-        std::env::temp_dir().join(format!("katmai-{}", std::process::id()))
-    };
-    std::fs::create_dir_all(&directory)?;
-    let private = std::os::unix::fs::PermissionsExt::from_mode(0o700);
-    std::fs::set_permissions(&directory, private)?;
-    Ok(directory)
+/// A directory of our own whose path is short enough for a socket. One that is not among what the plane keeps goes
+/// with the network.
+struct Sockets {
+    directory: PathBuf,
+    is_apart: bool,
+}
+
+impl Sockets {
+    fn place(state_dir: &Path) -> io::Result<Sockets> {
+        let near = state_dir.join("network");
+        let is_apart = near.as_os_str().len() > SOCKET_PATH_BYTES_MAX;
+        let directory = if is_apart {
+            std::env::temp_dir().join(format!("katmai-{}", std::process::id()))
+        } else {
+            near
+        };
+        std::fs::create_dir_all(&directory)?;
+        let private = std::os::unix::fs::PermissionsExt::from_mode(0o700);
+        std::fs::set_permissions(&directory, private)?;
+        Ok(Sockets {
+            directory,
+            is_apart,
+        })
+    }
+
+    fn join(&self, name: &str) -> PathBuf {
+        self.directory.join(name)
+    }
+}
+
+impl Drop for Sockets {
+    fn drop(&mut self) {
+        if self.is_apart {
+            // Nobody is left who could be told.
+            let _left = std::fs::remove_dir_all(&self.directory);
+        }
+    }
 }
 
 async fn spawn(settings: &Settings) -> Result<(UnixStream, u32), String> {
@@ -411,4 +438,20 @@ async fn converse(
         .lock()
         .unwrap_or_else(PoisonError::into_inner)
         .clear();
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn sockets_apart_from_a_plane_go_with_its_network() {
+        let long = std::env::temp_dir().join("x".repeat(SOCKET_PATH_BYTES_MAX));
+        let sockets = Sockets::place(&long).unwrap();
+        let directory = sockets.directory.clone();
+        std::fs::write(sockets.join("in.sock"), "").unwrap();
+        assert!(directory.is_dir() && !long.exists());
+        drop(sockets);
+        assert!(!directory.exists());
+    }
 }
