@@ -69,6 +69,8 @@ pub(super) struct Advice {
     pub(super) next: Option<Time>,
     /// What delayed policies have to know of later.
     pub(super) notes: Notes,
+    /// Pods that are pending, and whose policy waits for them to start.
+    pub(super) pending: Vec<Subject>,
 }
 
 /// Asks the policies about everything that has happened.
@@ -96,9 +98,17 @@ pub(super) fn advise(
         let has_to_wait = advice.due.is_some() || has_to_wait(job, roster, &wanted);
         // What has gone can be read from nothing afterwards.
         let is_noted = is_delayed || has_to_wait && happening.event == BusEvent::PodEvicted;
+        if is_delayed && happening.event == BusEvent::PodPending {
+            advice.pending.push(happening.subject());
+        }
         let due = match happening.since {
             _ if !is_noted => now,
-            Some(since) => since.plus_ms(delay),
+            Some(since) => {
+                let subject = happening.subject();
+                let anew = known.get(&subject).filter(|anew| *anew > since);
+                let anew = anew.filter(|anew| advice.notes.keep(subject, *anew));
+                anew.unwrap_or(since).plus_ms(delay)
+            }
             None => {
                 let subject = happening.subject();
                 let since = known.get(&subject).unwrap_or_else(|| whole_seconds(now));
@@ -143,7 +153,7 @@ fn has_to_wait(job: &Job, roster: &Roster, wanted: &Wanted) -> bool {
 }
 
 /// An instant on the wire has whole seconds.
-fn whole_seconds(now: Time) -> Time {
+pub(super) fn whole_seconds(now: Time) -> Time {
     Time::from_seconds(now.micros().div_euclid(1_000_000))
 }
 

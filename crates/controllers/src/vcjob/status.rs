@@ -17,7 +17,7 @@ use super::obstacle::{Obstacle, WORDS, Word};
 use super::phase::{self, Move};
 use super::policy::{Advice, Wanted};
 use super::restart::{LAST_KILL, LastKill, is_final, is_killing};
-use super::roster::{Counts, Member, Roster};
+use super::roster::{Counts, Member, Roster, retry_of};
 use super::{View, group, kept, marked, policy, volumes};
 use crate::command;
 use crate::note::Occasion;
@@ -368,6 +368,16 @@ fn act(view: &View<'_>, next: &mut Next) {
     }
     notes.write(&mut next.status);
     let Some((wanted, change)) = moved else {
+        if !change.is_retry && wanted.target != LastKill::None {
+            // A restart in a restart leaves new pods as they are. Those of them that have not started are as
+            // good as made anew, and so is their delay.
+            let pending = advice.pending.iter();
+            let anew =
+                pending.filter(|subject| concerns(view, wanted, subject) && is_new(view, subject));
+            for subject in anew {
+                notes.keep(subject.clone(), policy::whole_seconds(view.inputs.now));
+            }
+        }
         return;
     };
     let action = wanted.action;
@@ -387,6 +397,14 @@ fn act(view: &View<'_>, next: &mut Next) {
 /// Tells of an action, whoever wanted it. The blank at the end is upstream's.
 fn executed(view: &View<'_>, occasion: &str, action: BusAction) -> Intent {
     let message = format!("Start to execute action {action} ");
+/// Whether a pod was made after the last restart had been decided.
+fn is_new(view: &View<'_>, subject: &Subject) -> bool {
+    let mut members = view.roster.of_task(&subject.task);
+    let retry_count = view.job.status.retry_count;
+    let member = members.find(|member| member.pod.metadata.name == subject.pod);
+    member.is_some_and(|member| retry_of(&member.pod) >= retry_count)
+}
+
     let occasion = view.occasion(occasion);
     occasion.normal("ExecuteAction", &message, view.inputs.now)
 }
@@ -563,8 +581,8 @@ fn stamp(view: &View<'_>, next: &mut Next) {
         status.running_duration = Some(Duration::from_seconds(seconds));
     }
     if phase != before {
-        // An instant on the wire has whole seconds; anything finer would never compare equal.
-        let now = Time::from_seconds(now.micros().div_euclid(1_000_000));
+        // Anything finer would never compare equal.
+        let now = policy::whole_seconds(now);
         status.state.last_transition_time = Some(now);
         status
             .conditions
