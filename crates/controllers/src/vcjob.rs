@@ -14,6 +14,7 @@ use api::volcano::{Command, JOB_FORWARDING, Job, JobStatus, PodGroup, Queue};
 use mirror::{Change, Index, Mirror, Object};
 use serde_json::json;
 
+mod counted;
 mod delay;
 mod dependants;
 mod gate;
@@ -25,6 +26,7 @@ mod phase;
 mod plugins;
 mod pods;
 mod policy;
+mod ranges;
 mod restart;
 mod roster;
 mod status;
