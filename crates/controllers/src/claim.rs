@@ -118,19 +118,19 @@ fn of_pod(mirror: &Mirror, change: &Change, keys: &mut Vec<ObjectKey>) {
     let facts = |pod: &Arc<Pod>| (pod.spec.node_name.clone(), pod.is_finished());
     let before = change.before::<Pod>();
     let after = change.after::<Pod>();
-    if before.map(facts) == after.map(facts) {
+    if before.map(facts) == after.map(facts) && !change.is_recreation() {
         return;
     }
-    let Some(pod) = after.or(before) else {
-        return;
-    };
-    let (namespace, name) = (&change.key.namespace, &pod.metadata.name);
-    for claim in api::core::claims_named(name, &pod.spec.volumes) {
-        keys.push(key_of(namespace, &claim));
-        // A claim may be gone before its last pod: then its volume has waited.
-        let term = format!("{namespace}/{claim}");
-        let volumes = mirror.keys(Index::VolumeClaim, "", &term);
-        keys.extend(volumes);
+    // Of two pods of one name both may have claims, and not the same.
+    for pod in after.into_iter().chain(before) {
+        let (namespace, name) = (&change.key.namespace, &pod.metadata.name);
+        for claim in api::core::claims_named(name, &pod.spec.volumes) {
+            keys.push(key_of(namespace, &claim));
+            // A claim may be gone before its last pod: then its volume has waited.
+            let term = format!("{namespace}/{claim}");
+            let volumes = mirror.keys(Index::VolumeClaim, "", &term);
+            keys.extend(volumes);
+        }
     }
 }
 
@@ -207,7 +207,7 @@ fn of_claim(inputs: &Inputs<'_>, claim: &PersistentVolumeClaim) -> Vec<Intent> {
         return vec![free];
     }
     if meta.deletion_timestamp.is_some() {
-        if is_protected && !is_used(inputs.mirror, &meta.namespace, &meta.name) {
+        if is_protected && users(inputs.mirror, claim).next().is_none() {
             let kind = Kind::PersistentVolumeClaim;
             return vec![write::without_finalizer(kind, meta, PROTECTION)];
         }
@@ -253,12 +253,38 @@ fn class_of<'a>(mirror: &'a Mirror, claim: &'a PersistentVolumeClaim) -> Option<
     default.map(|class| &*class.metadata.name)
 }
 
-/// Whether a pod that has not ended mounts the claim. One without a node does not: nobody places it while the
-/// claim is on its way out, and it waits for the next claim of this name.
+/// Whether a pod that has a node and has not ended mounts a claim of this name, whichever: who mounts one
+/// that has gone cannot be told any more.
 fn is_used(mirror: &Mirror, namespace: &str, claim: &str) -> bool {
-    mirror
-        .indexed::<Pod>(Index::PodClaim, namespace, claim)
-        .any(|pod| !pod.spec.node_name.is_empty() && !pod.is_finished())
+    let mut pods = mirror.indexed::<Pod>(Index::PodClaim, namespace, claim);
+    pods.any(|pod| is_at_work(pod))
+}
+
+/// Pods that use the claim: those that have a node, have not ended and mount it. One without a node does not:
+/// nobody places it while the claim is on its way out, and it waits for the next claim of this name. Neither
+/// does one for which a claim of this name is to be made, if this one was made for a former pod of its name.
+fn users<'a>(
+    mirror: &'a Mirror,
+    claim: &'a PersistentVolumeClaim,
+) -> impl Iterator<Item = &'a Arc<Pod>> {
+    let meta = &claim.metadata;
+    let pods = mirror.indexed::<Pod>(Index::PodClaim, &meta.namespace, &meta.name);
+    pods.filter(|pod| is_at_work(pod) && mounts(pod, claim))
+}
+
+/// Whether a pod has a node and has not ended.
+fn is_at_work(pod: &Pod) -> bool {
+    !pod.spec.node_name.is_empty() && !pod.is_finished()
+}
+
+/// Whether a pod that has a volume of the claim's name means this very claim.
+fn mounts(pod: &Pod, claim: &PersistentVolumeClaim) -> bool {
+    let meta = &claim.metadata;
+    let is_named = pod.spec.volumes.iter().any(|volume| {
+        let named = volume.persistent_volume_claim.as_ref();
+        named.is_some_and(|it| meta.name == it.claim_name)
+    });
+    is_named || meta.is_controlled_by(&pod.metadata.uid)
 }
 
 /// Puts class and finalizer on a claim that is seen for the first time.
@@ -393,10 +419,7 @@ fn selected_node<'a>(mirror: &'a Mirror, claim: &PersistentVolumeClaim) -> Optio
     if let Some(name) = meta.annotations.get(SELECTED_NODE) {
         return mirror.get::<Node>("", name);
     }
-    mirror
-        .indexed::<Pod>(Index::PodClaim, &meta.namespace, &meta.name)
-        .filter(|pod| !pod.is_finished() && !pod.spec.node_name.is_empty())
-        .find_map(|pod| mirror.get::<Node>("", &pod.spec.node_name))
+    users(mirror, claim).find_map(|pod| mirror.get::<Node>("", &pod.spec.node_name))
 }
 
 /// Keeps the volume for the claim, and once that is seen, names it in the claim.

@@ -7,6 +7,7 @@
 use std::collections::BTreeMap;
 
 use api::intent::ObjectKey;
+use api::time::Time;
 
 /// One question.
 #[derive(Clone, Debug)]
@@ -22,6 +23,8 @@ pub struct Inquiry {
     /// So long an answer stands, in milliseconds: steps of the key are told it again, and the
     /// question need not be asked. 0 where it is for one step alone.
     pub stands_ms: i64,
+    /// So long it stands that there was none, or none that counts, in milliseconds.
+    pub fails_ms: i64,
     /// What of an answer counts, or why nothing does: a pure function of its bytes.
     pub read: fn(&[u8]) -> Result<String, String>,
 }
@@ -57,19 +60,39 @@ pub enum Whom {
     },
 }
 
-/// What was heard, by topic: what counts of an answer, or why there is none.
+impl Inquiry {
+    /// How long this answer to it stands, in milliseconds.
+    pub fn stands_for_ms(&self, answer: &Result<String, String>) -> i64 {
+        match answer {
+            Ok(_) => self.stands_ms,
+            Err(_) => self.fails_ms,
+        }
+    }
+}
+
+/// What was heard, by topic: what counts of an answer, or why there is none; and until when that stands.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct Heard(BTreeMap<String, Result<String, String>>);
+pub struct Heard(BTreeMap<String, (Result<String, String>, Option<Time>)>);
 
 impl Heard {
     /// This was answered.
     pub fn tell(&mut self, topic: &str, answer: Result<String, String>) {
-        self.0.insert(topic.to_owned(), answer);
+        self.0.insert(topic.to_owned(), (answer, None));
+    }
+
+    /// This was answered, and stands until then.
+    pub fn tell_until(&mut self, topic: &str, answer: Result<String, String>, until: Time) {
+        self.0.insert(topic.to_owned(), (answer, Some(until)));
     }
 
     /// The answer to a question; `None` if it was not asked.
     pub fn told(&self, topic: &str) -> Option<Result<&str, &str>> {
-        let answer = self.0.get(topic)?;
+        let (answer, _) = self.0.get(topic)?;
         Some(answer.as_deref().map_err(String::as_str))
+    }
+
+    /// Until when that answer stands; `None` where it is for this step alone.
+    pub fn until(&self, topic: &str) -> Option<Time> {
+        self.0.get(topic)?.1
     }
 }

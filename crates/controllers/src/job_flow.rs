@@ -12,6 +12,7 @@ use std::sync::Arc;
 
 use api::intent::{Intent, ObjectKey};
 use api::kind::Kind;
+use api::meta::ObjectMeta;
 use api::volcano::{
     Flow, FlowJobStatus, FlowPhase, Job, JobFlow, JobPhase, JobTemplate, RetainPolicy,
 };
@@ -23,24 +24,38 @@ mod probe;
 mod status;
 
 use crate::note::Occasion;
-use crate::{Controller, Inputs, Inquiry, Outcome, Step, write};
+use crate::{Controller, Inputs, Inquiry, Outcome, Step, queue, write};
 use probe::Stands;
 
 /// The row.
 pub const CONTROLLER: Controller = Controller {
     name: "job_flow",
     component: "vc-controller-manager",
-    watches: &[Kind::JobFlow, Kind::JobTemplate, Kind::Pod, Kind::VcJob],
+    watches: &[
+        Kind::JobFlow,
+        Kind::JobTemplate,
+        Kind::Pod,
+        Kind::Queue,
+        Kind::VcJob,
+    ],
     keys,
     step,
 };
 
 /// Templates and pods wake nobody by themselves: a flow that lacks a template waits for it by name,
 /// and pods are asked in turns.
-fn keys(_mirror: &Mirror, change: &Change, keys: &mut Vec<ObjectKey>) {
+fn keys(mirror: &Mirror, change: &Change, keys: &mut Vec<ObjectKey>) {
     match change.kind() {
         Kind::JobFlow => keys.push((*change.key).clone()),
         Kind::VcJob => crate::keys::of_owner(change, Kind::JobFlow, keys),
+        // It may have refused jobs.
+        Kind::Queue if queue::opens(change) => {
+            let flows = mirror.list::<JobFlow>();
+            let open = flows.filter(|flow| !is_over(flow.status.state.phase));
+            let key =
+                |meta: &ObjectMeta| ObjectKey::new(Kind::JobFlow, &meta.namespace, &meta.name);
+            keys.extend(open.map(|flow| key(&flow.metadata)));
+        }
         _ => {}
     }
 }

@@ -97,6 +97,21 @@ pub const CONTROLLERS: &[Controller] = &[
     workload_group::CONTROLLER,
 ];
 
+/// Those whose steps are tried on for ever, ever later, however often they fail: a limit of tries (Volcano's
+/// `--max-requeue-num`) is not theirs (`specs/volcano.md` 2.0).
+pub const TRIED_ON: &[&str] = &[
+    "colocation",
+    "hyper_node_count",
+    "hyper_node_label",
+    "hyper_node_ufm",
+    "podgroup",
+    "sharding",
+    "sharding_by_period",
+    "vc_cron_job",
+    "vcjob_expiry",
+    "workload_group",
+];
+
 /// Those that run only where somebody asks for them: they are no part of a plane.
 pub const ON_REQUEST: &[Controller] = &[sharding::CONTROLLER, sharding::BY_PERIOD];
 
@@ -123,6 +138,18 @@ pub const WORKLOADS: &[Controller] = &[
     vcjob_expiry::CONTROLLER,
     workload_group::CONTROLLER,
 ];
+
+#[cfg(test)]
+#[test]
+fn who_is_tried_on_is_a_row() {
+    let rows: Vec<&str> = CONTROLLERS
+        .iter()
+        .chain(ON_REQUEST)
+        .map(|row| row.name)
+        .collect();
+    assert!(TRIED_ON.iter().all(|name| rows.contains(name)));
+    assert!(TRIED_ON.is_sorted());
+}
 
 #[cfg(test)]
 #[expect(

@@ -42,6 +42,16 @@ fn keys(mirror: &Mirror, change: &Change, keys: &mut Vec<ObjectKey>) {
     }
 }
 
+/// Whether a queue takes jobs and groups from now on that it has refused.
+pub(crate) fn opens(change: &Change) -> bool {
+    let sides = [change.before::<Queue>(), change.after::<Queue>()];
+    let is_open = |queue: &Queue| queue.status.state == QueueState::Open;
+    matches!(
+        sides.map(|side| side.map(|queue| is_open(queue))),
+        [Some(false), Some(true)]
+    )
+}
+
 fn step(inputs: &Inputs<'_>) -> Step {
     let Some(queue) = inputs.mirror.get::<Queue>("", &inputs.key.name) else {
         return command::clear(inputs);

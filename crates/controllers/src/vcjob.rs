@@ -14,6 +14,7 @@ use api::volcano::{Command, JOB_FORWARDING, Job, JobStatus, PodGroup, Queue};
 use mirror::{Change, Index, Mirror, Object};
 use serde_json::json;
 
+mod counted;
 mod delay;
 mod dependants;
 mod gate;
@@ -25,6 +26,7 @@ mod phase;
 mod plugins;
 mod pods;
 mod policy;
+mod ranges;
 mod restart;
 mod roster;
 mod status;
@@ -35,7 +37,7 @@ pub(crate) use group::{add_times, pod_requests};
 pub use obstacle::blocked_reasons;
 pub(crate) use restart::is_final;
 
-use crate::{Controller, Inputs, Outcome, Step, command, write};
+use crate::{Controller, Inputs, Outcome, Step, command, queue, write};
 use dependants::Dependants;
 use gate::Gate;
 use obstacle::{Obstacle, Word};
@@ -96,8 +98,8 @@ fn keys(mirror: &Mirror, change: &Change, keys: &mut Vec<ObjectKey>) {
             keys.extend(targets.filter(|target| target.kind == Kind::VcJob));
         }
         Kind::Queue => {
-            // Only a queue that appears can end a wait.
-            if change.before.is_none() {
+            // A queue that appears ends a wait, and one that opens may have refused a job's group.
+            if change.before.is_none() || queue::opens(change) {
                 let jobs = mirror.keys(Index::VcJobQueue, "", &change.key.name);
                 keys.extend(jobs);
             }

@@ -99,7 +99,8 @@ impl Driver {
             streams: BTreeMap::new(),
             streaming: Streaming::default(),
             rows_by_kind: rows_by_kind(&settings),
-            work: WorkQueue::new(Backoff::KEY, Patience::of(&limits)),
+            work: WorkQueue::new(Backoff::KEY, Patience::of(&limits))
+                .trying_on(settings.tried_on()),
             writes: Writes::new(&watched, budget),
             looks: Looks::default(),
             inquiries: Inquiries::default(),
@@ -665,7 +666,7 @@ impl Driver {
             return;
         }
         let name = self.settings.controllers[usize::from(work.row)].name;
-        let or_when = match self.settings.limits.gives_up {
+        let or_when = match self.work.gives_up(work.row) {
             true => String::new(),
             false => format!(", or after {} s", Backoff::KEY.max_ms / 1_000),
         };

@@ -145,8 +145,9 @@ impl Inquiries {
         answer: Result<String, String>,
         now: Time,
     ) {
-        if inquiry.stands_ms > 0 {
-            let until = now.plus_ms(inquiry.stands_ms);
+        let stands_ms = inquiry.stands_for_ms(&answer);
+        if stands_ms > 0 {
+            let until = now.plus_ms(stands_ms);
             let of_key = self.standing.entry(work.clone()).or_default();
             of_key.insert(inquiry.topic.clone(), (answer.clone(), until));
             self.ends.insert((until, work.clone()));
@@ -159,8 +160,8 @@ impl Inquiries {
     pub(crate) fn take(&mut self, work: &WorkKey, now: Time) -> Heard {
         self.forget(now);
         let mut heard = self.heard.remove(work).unwrap_or_default();
-        for (topic, (answer, _)) in self.standing.get(work).into_iter().flatten() {
-            heard.tell(topic, answer.clone());
+        for (topic, (answer, until)) in self.standing.get(work).into_iter().flatten() {
+            heard.tell_until(topic, answer.clone(), *until);
         }
         heard
     }

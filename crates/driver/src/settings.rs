@@ -51,6 +51,13 @@ impl Settings {
         kinds.retain(|kind| !self.unwatched.contains(kind));
         kinds
     }
+
+    /// The places of controllers whose keys are never given up.
+    pub(crate) fn tried_on(&self) -> impl Iterator<Item = u16> {
+        let rows = (0..).zip(self.controllers);
+        let tried_on = rows.filter(|(_, row)| controllers::TRIED_ON.contains(&row.name));
+        tried_on.map(|(at, _)| at)
+    }
 }
 
 /// The engine and whom it serves.
@@ -143,7 +150,7 @@ pub struct Limits {
     /// With `None` it just backs off, and no event hurries it.
     pub failures_max: Option<u32>,
     /// Whether such a key waits for an event alone, where what fails will not pass by itself: what a limit of
-    /// S0.10 means, so that whoever sets one should say so.
+    /// S0.10 means, so that whoever sets one should say so. Keys of [`controllers::TRIED_ON`] are tried on.
     pub gives_up: bool,
     /// Steps without a request before the shell gets the turn, so that it can hand in events.
     pub steps_per_turn_max: u32,

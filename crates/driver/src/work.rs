@@ -184,6 +184,8 @@ struct Due {
     timers: BTreeSet<(Time, WorkKey)>,
     backoff: Backoff,
     patience: Patience,
+    /// Rows whose keys are never given up.
+    tried_on: BTreeSet<u16>,
     /// Keys that are stuck, by row.
     stuck: BTreeMap<u16, usize>,
 }
@@ -201,10 +203,22 @@ impl WorkQueue {
                 timers: BTreeSet::new(),
                 backoff,
                 patience,
+                tried_on: BTreeSet::new(),
                 stuck: BTreeMap::new(),
             },
             waits: Waits::default(),
         }
+    }
+
+    /// Keys of these rows are never given up.
+    pub(crate) fn trying_on(mut self, rows: impl IntoIterator<Item = u16>) -> WorkQueue {
+        self.due.tried_on.extend(rows);
+        self
+    }
+
+    /// Whether a key of this row that is stuck is not tried by itself any more.
+    pub(crate) fn gives_up(&self, row: u16) -> bool {
+        self.due.gives_up(row)
     }
 
     /// An event concerns this key.
@@ -426,6 +440,10 @@ impl WorkQueue {
 }
 
 impl Due {
+    fn gives_up(&self, row: u16) -> bool {
+        self.patience.gives_up && !self.tried_on.contains(&row)
+    }
+
     fn queue(&mut self, entry: &mut Entry, work: &WorkKey) {
         self.set_timer(entry, work, None);
         if !entry.is_queued {
@@ -492,7 +510,7 @@ impl Due {
         let seldom = after(self.backoff.max_ms);
         let again = match entry.is_dirty {
             true => Some(after(self.backoff.delay_ms(entry.failures))),
-            false if self.patience.gives_up && entry.is_lasting => {
+            false if self.gives_up(work.row) && entry.is_lasting => {
                 let named = entry.timer.filter(|at| *at > now);
                 named.map(|at| at.max(seldom))
             }

@@ -75,6 +75,7 @@ fn question(host: &str) -> Inquiry {
         within_ms: WITHIN_MS,
         bytes_max: 10,
         stands_ms: stands_ms(host),
+        fails_ms: stands_ms(host),
         read: |body| match body {
             b"" => Err("it says nothing".to_owned()),
             _ => Ok(format!("{} bytes", body.len())),

@@ -477,4 +477,9 @@ fn a_job_of_ten_thousand_tasks_gets_its_pods_or_says_why_not() {
     );
     let kinds = [Kind::ConfigMap, Kind::Service, Kind::PodGroup, Kind::Pod];
     assert_eq!(kinds.map(|kind| world.count(kind)), [0; 4]);
+    // Where they are told of themselves alone, a step makes as many as of a job without plugins.
+    let mut world = many(json!({ "svc": ["--inject-hosts-env=false"] }));
+    world.change(Kind::PodGroup, "ml", "train-job", &phase);
+    world.step_now("vcjob", &key());
+    assert_eq!(world.count(Kind::Pod), world.settings.writes_per_step_max);
 }

@@ -20,9 +20,13 @@ const GROUP: &str = "train-job";
 /// The pod of another task, to which nothing happens but that it may be restarted before.
 const OTHER: &str = "train-x-0";
 /// What a policy names, and what happens.
-const EVENTS: [(&str, &str); 9] = [
+const EVENTS: [(&str, &str); 13] = [
+    ("*", "PodEvicted"),
     ("*", "PodFailed"),
     ("*", "PodPending"),
+    ("*", "TaskCompleted"),
+    ("*", "TaskFailed"),
+    ("*", "Unknown"),
     ("exitCode", "PodFailed"),
     ("PodEvicted", "PodEvicted"),
     ("PodFailed", "PodFailed"),

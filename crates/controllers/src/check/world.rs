@@ -119,7 +119,7 @@ impl World {
         std::mem::take(&mut self.printed)
     }
 
-    /// `apart`, `busy`, `calm`, `answer=topic: words`, `unheard=Job`, `heard`, `barred=Job why`, `open`, `service_accounts`, `native_groups`, `first_status_waits`, `gate=slice`, `gate=dns`.
+    /// `apart`, `busy`, `calm`, `answer=topic: words`, `unheard=Job`, `heard`, `barred=Job why`, `open`, `lifted` (which nobody hears of), `service_accounts`, `native_groups`, `first_status_waits`, `gate=slice`, `gate=dns`.
     pub(crate) fn set(&mut self, setting: &str) {
         match setting {
             "apart" => self.is_apart = true,
@@ -130,6 +130,7 @@ impl World {
                 self.barred = None;
                 self.queue.extend(self.refusals.keys().cloned());
             }
+            "lifted" => self.barred = None,
             "service_accounts" => self.settings.service_accounts = true,
             "native_groups" => self.settings.native_groups = true,
             "ssh=upstream" => self.settings.ssh = crate::SshRules::Upstream,
@@ -409,16 +410,23 @@ impl World {
 
     fn inquire(&mut self, asker: (usize, ObjectKey), questions: &[Inquiry]) {
         let mut heard = Heard::default();
-        let stands_ms = questions.iter().map(|it| it.stands_ms).min();
-        let until = self.now.plus_ms(stands_ms.unwrap_or(0));
+        let mut ends = Vec::new();
         for question in questions {
-            let answer = self.answers.get(&question.topic);
+            // What follows a comma tells one configuration from another.
+            let (about, _) = question
+                .topic
+                .split_once(", ")
+                .unwrap_or((&question.topic, ""));
+            let answer = self.answers.get(about);
             let answer = answer.ok_or_else(|| "nobody is there".to_owned());
             let answer = answer.and_then(|text| (question.read)(text.as_bytes()));
             let what = answer.as_ref().err().map_or("answered", String::as_str);
             self.say(format!("ask {}: {what}", question.topic));
-            heard.tell(&question.topic, answer);
+            let until = self.now.plus_ms(question.stands_for_ms(&answer));
+            heard.tell_until(&question.topic, answer, until);
+            ends.push(until);
         }
+        let until = ends.into_iter().min().unwrap_or(self.now);
         self.queue.insert(asker.clone());
         self.heard.insert(asker, (heard, until));
     }

@@ -50,27 +50,30 @@ fn step(inputs: &Inputs<'_>) -> Step {
         Err(why) => return Step::write(vec![super::warn(inputs, map, SOURCE, &why)]),
     };
     let question = question(&ufm);
+    // An answer stands until it is asked again, whatever happens to hyper-nodes meanwhile.
     let Some(answer) = inputs.heard.told(&question.topic) else {
         return Step::inquire(vec![question]);
     };
+    let until = inputs.heard.until(&question.topic);
     let found = answer
         .map_err(str::to_owned)
         .and_then(|text| found(inputs.mirror, text));
-    let (mut step, again_ms) = match found {
+    // What it tells may be meant once other nodes are there.
+    let (step, again_ms) = match found {
         Ok(found) => (super::reconcile(inputs, SOURCE, &found), ufm.interval_ms),
         Err(why) => {
             let warning = super::warn(inputs, map, SOURCE, &why);
-            (Step::write(vec![warning]), ufm.interval_ms.min(AGAIN_MS))
+            (Step::write(vec![warning]), question.fails_ms)
         }
     };
-    step.wake_at = Some(inputs.now.plus_ms(again_ms));
-    step
+    step.or_wake_at(until)
+        .or_wake_at(Some(inputs.now.plus_ms(again_ms)))
 }
 
 fn question(ufm: &Ufm) -> Inquiry {
     let secret = ufm.secret.as_ref();
     Inquiry {
-        topic: "ufm for ports".to_owned(),
+        topic: format!("ufm for ports, {}", mark(ufm)),
         whom: Whom::Server {
             address: ufm.address.clone(),
             path: "/ufmRest/resources/ports".to_owned(),
@@ -80,9 +83,25 @@ fn question(ufm: &Ufm) -> Inquiry {
         },
         within_ms: WITHIN_MS,
         bytes_max: BYTES_MAX,
-        stands_ms: 0,
+        stands_ms: ufm.interval_ms,
+        fails_ms: ufm.interval_ms.min(AGAIN_MS),
         read,
     }
+}
+
+/// What tells one configuration from another: what was answered under another one does not stand.
+fn mark(ufm: &Ufm) -> String {
+    let Ufm {
+        address,
+        insecure_skip_verify,
+        secret,
+        interval_ms,
+    } = ufm;
+    let (namespace, name) = secret
+        .as_ref()
+        .map_or(("", ""), |(namespace, name)| (namespace, name));
+    let (how, often) = (insecure_skip_verify.to_string(), interval_ms.to_string());
+    stable_suffix(&[address, &how, namespace, name, &often])
 }
 
 /// A port of the fabric, as the manager lists it.

@@ -156,6 +156,7 @@ fn question(pod: &Pod, port: i32, request: Option<&HttpProbe>) -> Inquiry {
         within_ms: WITHIN_MS,
         bytes_max: BYTES_MAX,
         stands_ms: 0,
+        fails_ms: 0,
         read: |_| Ok(String::new()),
     }
 }

@@ -154,6 +154,7 @@ pub(super) fn question(view: &View<'_>) -> Option<Inquiry> {
         return None;
     }
     let born = service.metadata.creation_timestamp?;
+    let stands_ms = stands_ms(born, view.inputs.now);
     Some(Inquiry {
         topic,
         whom: Whom::Names {
@@ -161,7 +162,8 @@ pub(super) fn question(view: &View<'_>) -> Option<Inquiry> {
         },
         within_ms: WITHIN_MS,
         bytes_max: BYTES_MAX,
-        stands_ms: stands_ms(born, view.inputs.now),
+        stands_ms,
+        fails_ms: stands_ms,
         read,
     })
 }

@@ -36,8 +36,10 @@ pub(super) fn write(roster: &Roster, status: &mut JobStatus) {
             *kept.entry(&member.task).or_default() += 1;
         }
     }
-    for (task, count) in kept {
-        let held = &mut status.controlled_resources;
-        held.insert(format!("{PREFIX}{task}").into(), count.to_string().into());
+    if !kept.is_empty() {
+        let notes = kept.into_iter();
+        let notes =
+            notes.map(|(task, count)| (format!("{PREFIX}{task}").into(), count.to_string().into()));
+        status.controlled_resources.extend(notes);
     }
 }

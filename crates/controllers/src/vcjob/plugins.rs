@@ -32,7 +32,7 @@ pub(super) struct Plugin {
     /// Objects that must exist before any pod does, without owner.
     pub(super) children: Option<Children>,
     /// Of what each pod is told.
-    pub(super) tells: Tells,
+    pub(super) tells: fn(&Arguments) -> Tells,
     /// What becomes of a pod before it is created.
     pub(super) pod: fn(&Job, &Arguments, &Place<'_>, &mut Value),
 }

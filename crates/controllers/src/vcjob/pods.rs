@@ -1,5 +1,6 @@
 //! Pods of a vcjob: which are missing, and what each looks like.
 
+use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use api::core::PodPhase;
@@ -63,8 +64,9 @@ pub(super) fn missing(
 ) -> Vec<Intent> {
     let (mirror, job, roster) = (view.inputs.mirror, view.job, &view.roster);
     let mut intents = Vec::new();
+    let tasks = tasks_by_name(job);
     for task in &job.spec.tasks {
-        if !is_ready(job, roster, task) {
+        if !is_ready(&tasks, roster, task) {
             continue;
         }
         let taken = roster.taken(&task.name);
@@ -151,15 +153,21 @@ pub(super) fn taken(view: &View<'_>) -> Option<Obstacle> {
     })
 }
 
+/// A job's tasks by name: there may be as many that wait for others as there are tasks.
+pub(super) fn tasks_by_name(job: &Job) -> BTreeMap<&str, &Task> {
+    let tasks = job.spec.tasks.iter();
+    tasks.map(|task| (&*task.name, task)).collect()
+}
+
 /// Whether the tasks that this one depends on have come far enough.
-pub(super) fn is_ready(job: &Job, roster: &Roster, task: &Task) -> bool {
+pub(super) fn is_ready(tasks: &BTreeMap<&str, &Task>, roster: &Roster, task: &Task) -> bool {
     let Some(depends) = &task.depends_on else {
         return true;
     };
     let mut others = depends
         .name
         .iter()
-        .filter_map(|name| job.spec.tasks.iter().find(|task| task.name == *name));
+        .filter_map(|name| tasks.get(&**name).copied());
     let has_started = |other: &Task| {
         let started = roster
             .of_task(&other.name)

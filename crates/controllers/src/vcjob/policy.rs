@@ -16,7 +16,7 @@ use mirror::Mirror;
 use super::delay::{Notes, Subject};
 use super::restart::LastKill;
 use super::roster::{Member, Roster, Standing, retry_of, version_of};
-use super::{kept, marked, pods};
+use super::{counted::Counted, kept, marked, pods};
 
 /// Something that happened, seen from the job.
 #[derive(Clone, Debug)]
@@ -69,6 +69,8 @@ pub(super) struct Advice {
     pub(super) next: Option<Time>,
     /// What delayed policies have to know of later.
     pub(super) notes: Notes,
+    /// Pods that are pending, and whose policy waits for them to start.
+    pub(super) pending: Vec<Subject>,
 }
 
 /// Asks the policies about everything that has happened.
@@ -96,9 +98,17 @@ pub(super) fn advise(
         let has_to_wait = advice.due.is_some() || has_to_wait(job, roster, &wanted);
         // What has gone can be read from nothing afterwards.
         let is_noted = is_delayed || has_to_wait && happening.event == BusEvent::PodEvicted;
+        if is_delayed && happening.event == BusEvent::PodPending {
+            advice.pending.push(happening.subject());
+        }
         let due = match happening.since {
             _ if !is_noted => now,
-            Some(since) => since.plus_ms(delay),
+            Some(since) => {
+                let subject = happening.subject();
+                let anew = known.get(&subject).filter(|anew| *anew > since);
+                let anew = anew.filter(|anew| advice.notes.keep(subject, *anew));
+                anew.unwrap_or(since).plus_ms(delay)
+            }
             None => {
                 let subject = happening.subject();
                 let since = known.get(&subject).unwrap_or_else(|| whole_seconds(now));
@@ -143,28 +153,69 @@ fn has_to_wait(job: &Job, roster: &Roster, wanted: &Wanted) -> bool {
 }
 
 /// An instant on the wire has whole seconds.
-fn whole_seconds(now: Time) -> Time {
+pub(super) fn whole_seconds(now: Time) -> Time {
     Time::from_seconds(now.micros().div_euclid(1_000_000))
 }
 
-/// How many pods of a task have gone without our doing since the last status was written. One that was
+/// Pods of a task that have gone.
+pub(super) struct Lost {
+    /// How many.
+    pub(super) count: usize,
+    /// Their indices in order, where a status says whom it counts.
+    indices: Option<Vec<u32>>,
+}
+
+/// Pods of a task that have gone without our doing since the last status was written. One that was
 /// marked as out of sync counts as there for as long as no status tells of its going. What befalls
 /// pods of a former version is nobody's concern.
-pub(super) fn lost(job: &Job, roster: &Roster, task: &str) -> i64 {
+pub(super) fn lost(mirror: &Mirror, job: &Job, roster: &Roster, task: &Task) -> Lost {
     let counts = &job.status.task_status_count;
-    let known = counts.get(task).map_or(0, TaskCount::pods);
-    let told = marked::Told::of(&job.status, task);
+    let known = counts.get(&task.name).map_or(0, TaskCount::pods);
+    let told = marked::of(&job.status, &task.name);
     let is_here = |member: &&Member| match member.standing {
         Standing::Current | Standing::Former => true,
         Standing::Victim => member.goes_alone && !told.has(member.index),
         Standing::Leaving => member.is_marked && !told.has(member.index),
     };
-    let here = roster.of_task(task).filter(is_here);
+    let here = roster.of_task(&task.name).filter(is_here);
     let (former, current): (Vec<&Member>, Vec<&Member>) =
         here.partition(|member| is_former(job, member));
-    let count = |pods: Vec<&Member>| i64::try_from(pods.len()).unwrap_or(i64::MAX);
-    let kept = kept::of(&job.status, task).unwrap_or_else(|| count(former));
-    known - kept - count(current)
+    let count = |pods: &[&Member]| i64::try_from(pods.len()).unwrap_or(i64::MAX);
+    let kept = kept::of(&job.status, &task.name).unwrap_or_else(|| count(&former));
+    let fewer = usize::try_from(known - kept - count(&current)).unwrap_or(0);
+    let mut here: Vec<u32> = current.iter().map(|member| member.index).collect();
+    here.sort_unstable();
+    let indices = match Counted::of(&job.status, &task.name) {
+        Counted::Number => None,
+        Counted::Listed(listed) => Some(listed.without(&here)),
+        // A status by somebody who lists nobody may count others: those that are away for a reason that is
+        // known are none whom it does.
+        Counted::First(_) if !former.is_empty() => None,
+        Counted::First(first) => {
+            let kill = LastKill::of(&job.status);
+            let restarts = job.status.state.phase == JobPhase::Restarting;
+            let mut missing = first.without(&here);
+            missing.retain(|index| {
+                let name = pods::name(job, task, *index);
+                let partition = pods::partition(task, *index);
+                let is_killed = restarts && kill.names(&task.name, &name, partition.as_deref());
+                let own = roster.of_task(&task.name);
+                let is_held = || {
+                    let is_there = mirror
+                        .find(Kind::Pod, &job.metadata.namespace, &name)
+                        .is_some();
+                    is_there && !own.into_iter().any(|member| member.index == *index)
+                };
+                !told.has(*index) && !is_killed && !is_held()
+            });
+            Some(missing)
+        }
+    };
+    let indices = indices.filter(|indices| indices.len() >= fewer);
+    Lost {
+        count: indices.as_ref().map_or(fewer, Vec::len),
+        indices,
+    }
 }
 
 fn is_former(job: &Job, member: &Member) -> bool {
@@ -193,10 +244,14 @@ fn evicted<'a>(
     task: &'a Task,
     known: &Notes,
 ) -> Vec<Happening<'a>> {
-    let lost = usize::try_from(lost(job, roster, &task.name)).unwrap_or(0);
-    if lost == 0 {
+    let Lost { count, indices } = lost(mirror, job, roster, task);
+    if count == 0 {
         return Vec::new();
     }
+    let is_lost = |index: &u32| {
+        let indices = indices.as_ref();
+        indices.is_none_or(|indices| indices.binary_search(index).is_ok())
+    };
     let happening = |pod: Option<Box<str>>, partition| Happening {
         event: BusEvent::PodEvicted,
         exit_code: None,
@@ -217,6 +272,7 @@ fn evicted<'a>(
     };
     let is_news = |member: &&Member| {
         member.standing == Standing::Leaving
+            && is_lost(&member.index)
             && !member.is_marked
             && i64::from(member.index) < i64::from(task.replicas())
             && !is_former(job, member)
@@ -231,11 +287,20 @@ fn evicted<'a>(
     });
     let taken = roster.taken(&task.name);
     // A task may be huge, and most of it not made yet: no more of its holes are looked at than needed.
-    let told = &marked::Told::of(&job.status, &task.name);
+    let told = &marked::of(&job.status, &task.name);
+    let replicas = u32::try_from(task.replicas()).unwrap_or(0);
+    // Of whom a status says that it counts them no others are looked at.
+    let (listed, unlisted) = match &indices {
+        Some(indices) => (&indices[..], 0..0),
+        None => (&[][..], 0..replicas),
+    };
+    let listed = listed.iter().copied().filter(|index| *index < replicas);
+    let all = listed.chain(unlisted);
     let (taken, kill, is_noted, happening) = (&taken, &kill, &is_noted, &happening);
     let holes = |wanted: Hole| {
-        let indices = 0..u32::try_from(task.replicas()).unwrap_or(0);
-        let holes = indices.filter(move |index| taken.binary_search(index).is_err());
+        let holes = all
+            .clone()
+            .filter(move |index| taken.binary_search(index).is_err());
         holes.filter_map(move |index| {
             let name = pods::name(job, task, index);
             let partition = pods::partition(task, index);
@@ -253,7 +318,7 @@ fn evicted<'a>(
     let holes = [Hole::New, Hole::Known, Hole::Held]
         .into_iter()
         .flat_map(holes);
-    let mut found: Vec<Happening<'_>> = leaving.chain(holes).take(lost).collect();
+    let mut found: Vec<Happening<'_>> = leaving.chain(holes).take(count).collect();
     // Its task has shrunk meanwhile, or it was marked after it had gone.
     if found.is_empty() {
         found.push(happening(None, None));

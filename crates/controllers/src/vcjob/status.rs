@@ -17,8 +17,8 @@ use super::obstacle::{Obstacle, WORDS, Word};
 use super::phase::{self, Move};
 use super::policy::{Advice, Wanted};
 use super::restart::{LAST_KILL, LastKill, is_final, is_killing};
-use super::roster::{Counts, Member, Roster};
-use super::{View, group, kept, marked, policy, volumes};
+use super::roster::{Counts, Member, Roster, retry_of};
+use super::{View, counted, group, kept, marked, policy, volumes};
 use crate::command;
 use crate::note::Occasion;
 
@@ -197,7 +197,7 @@ fn uses_claims(view: &View<'_>) -> bool {
     let waits = |pod: &Pod| matches!(pod.status.phase, PodPhase::Unset | PodPhase::Pending);
     volumes::own_claims(job).next().is_some()
         && (roster.members.iter().any(|member| !waits(&member.pod))
-            || tasks.any(|task| policy::lost(job, roster, &task.name) > 0))
+            || tasks.any(|task| policy::lost(view.inputs.mirror, job, roster, task).count > 0))
 }
 
 /// Whether the claims that a job names are all there for the first time: at its start, or once those
@@ -266,13 +266,16 @@ pub(super) fn resting(view: &View<'_>, next: &Next, obstacle: Option<&Obstacle>)
     rest.filter(|_| is_telling)
 }
 
-/// Whether each task has as many pods in a status as in another, in whatever phases: from that is seen who
-/// goes ([`policy::lost`]).
+/// Whether each task has as many pods in a status as in another, and the same ones, in whatever phases: from
+/// that is seen who goes ([`policy::lost`]).
 fn has_as_many(was: &JobStatus, is: &JobStatus) -> bool {
     let pods = |status: &JobStatus| {
         let tasks = status.task_status_count.iter();
         let sums = tasks.map(|(task, count)| (task.clone(), count.pods()));
-        sums.collect::<Vec<_>>()
+        let notes = status.controlled_resources.iter();
+        let notes = notes.filter(|(key, _)| counted::is_note(key));
+        let notes = notes.map(|(key, value)| (key.to_owned(), value.to_owned()));
+        (sums.collect::<Vec<_>>(), notes.collect::<Vec<_>>())
     };
     pods(was) == pods(is)
 }
@@ -290,7 +293,7 @@ fn only_counts(was: &JobStatus, is: &JobStatus) -> bool {
     let is_made = |key: &str| key.starts_with("plugin-") || key.starts_with("volume-pvc-");
     let marks = |status: &JobStatus| {
         let held = status.controlled_resources.iter();
-        let marks = held.filter(|(key, _)| !is_made(key));
+        let marks = held.filter(|(key, _)| !is_made(key) && !counted::is_note(key));
         marks
             .map(|(key, value)| (key.to_owned(), value.to_owned()))
             .collect::<Vec<_>>()
@@ -363,8 +366,18 @@ fn act(view: &View<'_>, next: &mut Next) {
         let change = phase::moved(job, wanted.action, &wanted.target)?;
         Some((wanted, change))
     });
-    if let Some((wanted, _)) = &moved {
+    if let Some((wanted, change)) = &moved {
         notes.forget(|subject| concerns(view, wanted, subject));
+        if !change.is_retry && wanted.target != LastKill::None {
+            // A restart in a restart leaves new pods as they are. Those of them that have not started are as
+            // good as made anew, and so is their delay.
+            let pending = advice.pending.iter();
+            let anew =
+                pending.filter(|subject| concerns(view, wanted, subject) && is_new(view, subject));
+            for subject in anew {
+                notes.keep(subject.clone(), policy::whole_seconds(view.inputs.now));
+            }
+        }
     }
     notes.write(&mut next.status);
     let Some((wanted, change)) = moved else {
@@ -382,6 +395,14 @@ fn act(view: &View<'_>, next: &mut Next) {
     apply(next, change);
     next.status.state.reason = event.text().into();
     next.status.state.message = format!("{action} because of {event} of {subject}").into();
+}
+
+/// Whether a pod was made after the last restart had been decided.
+fn is_new(view: &View<'_>, subject: &Subject) -> bool {
+    let mut members = view.roster.of_task(&subject.task);
+    let retry_count = view.job.status.retry_count;
+    let member = members.find(|member| member.pod.metadata.name == subject.pod);
+    member.is_some_and(|member| retry_of(&member.pod) >= retry_count)
 }
 
 /// Tells of an action, whoever wanted it. The blank at the end is upstream's.
@@ -449,10 +470,12 @@ fn count(view: &View<'_>, next: &mut Next) -> Counts {
     // Where no policy is asked any more nobody needs to know whose version it was, or who was marked.
     match is_killing(status.state.phase) || phase::is_used_up(view.job, status) {
         true => {
+            counted::clear(status);
             kept::clear(status);
             marked::clear(status);
         }
         false => {
+            counted::write(roster, status);
             kept::write(roster, status);
             marked::write(roster, status);
         }
@@ -563,8 +586,8 @@ fn stamp(view: &View<'_>, next: &mut Next) {
         status.running_duration = Some(Duration::from_seconds(seconds));
     }
     if phase != before {
-        // An instant on the wire has whole seconds; anything finer would never compare equal.
-        let now = Time::from_seconds(now.micros().div_euclid(1_000_000));
+        // Anything finer would never compare equal.
+        let now = policy::whole_seconds(now);
         status.state.last_transition_time = Some(now);
         status
             .conditions

@@ -66,7 +66,11 @@ pub(super) fn intents(view: &View<'_>) -> Vec<Intent> {
     if let Ok(equipment) = &view.equipment {
         let chosen = &equipment.chosen;
         // What pods are told makes them large, and so does what all of a step write together.
-        let told = match chosen.iter().map(|(plugin, _)| plugin.tells).max() {
+        let told = match chosen
+            .iter()
+            .map(|(plugin, arguments)| (plugin.tells)(arguments))
+            .max()
+        {
             None | Some(Tells::Itself) => 0,
             Some(Tells::Tasks) => view.job.spec.tasks.len(),
             Some(Tells::Pods) => usize::try_from(view.job.spec.replicas()).unwrap_or(0),

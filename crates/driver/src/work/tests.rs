@@ -222,3 +222,31 @@ fn since_when_a_key_lets_rest_what_it_tells_is_known_until_it_tells() {
     assert_eq!(step(4, true, 0), None);
     assert_eq!(step(5, true, 0), Some(Time(4)));
 }
+
+#[test]
+fn s0_10_a_limit_is_kept_by_those_rows_only_that_have_one() {
+    let patience = Patience {
+        failures_max: Some(1),
+        gives_up: true,
+    };
+    let mut queue = WorkQueue::new(Backoff::KEY, patience).trying_on([1]);
+    let key = |row| WorkKey {
+        row,
+        key: Arc::new(ObjectKey::new(Kind::Pod, "ns", "a")),
+    };
+    let mut now = Time(0);
+    queue.wake(key(0), now);
+    queue.wake(key(1), now);
+    let mut tries = [0; 2];
+    for _ in 0..3 {
+        while let Some((work, _)) = queue.next() {
+            tries[usize::from(work.row)] += 1;
+            queue.stepped(&work, Standing::Retry, None, 0, now);
+        }
+        now = now.plus_ms(Backoff::KEY.max_ms);
+        queue.advance(now);
+    }
+    // The limit and one more, and then nothing; or so many as there was time for.
+    assert_eq!(tries, [2, 3]);
+    assert_eq!([queue.gives_up(0), queue.gives_up(1)], [true, false]);
+}

@@ -30,8 +30,9 @@ pub(super) fn listed(job: &Job, roster: &Roster, are_wanted: bool) -> Option<Str
     }
     let mut lines = String::new();
     let (mut reached, mut due) = (0, 0);
+    let tasks = pods::tasks_by_name(job);
     for task in &job.spec.tasks {
-        if pods::is_ready(job, roster, task) {
+        if pods::is_ready(&tasks, roster, task) {
             due += i64::from(task.replicas());
         }
         let mut members: Vec<&Member> = roster.of_task(&task.name).collect();

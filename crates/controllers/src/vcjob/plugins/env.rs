@@ -8,7 +8,7 @@ use super::{Arguments, Place, Plugin, Tells, each_container, set_env};
 pub(super) const PLUGIN: Plugin = Plugin {
     name: "env",
     children: None,
-    tells: Tells::Itself,
+    tells: |_| Tells::Itself,
     pod,
 };
 

@@ -92,6 +92,11 @@ pub(super) fn wait(job: &Job, arguments: &Arguments, place: &Place<'_>, pod: &mu
     }
 }
 
+/// Whether a pod is told which tasks it waits for.
+pub(super) fn tells_tasks(arguments: &Arguments) -> bool {
+    image(arguments).is_some() && !addresses::are_wanted(arguments)
+}
+
 /// The image of the container, if there is to be one.
 fn image(arguments: &Arguments) -> Option<&str> {
     let patience = &arguments.patience;

@@ -23,7 +23,7 @@ const CLIENT: Port = Port {
 pub(super) const PLUGIN: Plugin = Plugin {
     name: "ray",
     children: Some(children),
-    tells: Tells::Itself,
+    tells: |_| Tells::Itself,
     pod,
 };
 

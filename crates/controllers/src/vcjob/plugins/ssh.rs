@@ -16,7 +16,7 @@ use crate::settings::SshRules;
 pub(super) const PLUGIN: Plugin = Plugin {
     name: "ssh",
     children: Some(children),
-    tells: Tells::Itself,
+    tells: |_| Tells::Itself,
     pod,
 };
 

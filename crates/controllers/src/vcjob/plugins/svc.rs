@@ -15,9 +15,16 @@ use super::{
 pub(super) const PLUGIN: Plugin = Plugin {
     name: "svc",
     children: Some(children),
-    tells: Tells::Tasks,
+    tells,
     pod,
 };
+
+fn tells(arguments: &Arguments) -> Tells {
+    match tells_tasks(arguments) || peers::tells_tasks(arguments) {
+        true => Tells::Tasks,
+        false => Tells::Itself,
+    }
+}
 
 /// Where the list of names is mounted.
 pub(super) const MOUNT_PATH: &str = "/etc/volcano";

@@ -14,7 +14,7 @@ const PORT: Port = Port {
 pub(super) const PLUGIN: Plugin = Plugin {
     name: "tensorflow",
     children: None,
-    tells: Tells::Pods,
+    tells: |_| Tells::Pods,
     pod,
 };
 
