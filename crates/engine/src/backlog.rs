@@ -100,7 +100,8 @@ impl Backlog {
             woken.extend(self.kept_away.iter().copied());
         }
         let some_left = !news.freed.is_empty();
-        if some_left {
+        // Room is left, or a queue may have less than what somebody below it is promised.
+        if some_left || news.shares {
             woken.extend(self.promised.iter().copied());
         }
         for (shape, gangs) in &self.by_shape {
