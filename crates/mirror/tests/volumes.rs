@@ -253,6 +253,31 @@ fn with_node((kind, mut pod): (Kind, Value)) -> (Kind, Value) {
     (kind, pod)
 }
 
+#[test]
+fn a_claim_that_is_being_bound_is_waited_for_and_told_nothing() {
+    let class = json!({ "storageClassName": "" });
+    let named = json!({ "storageClassName": "", "volumeName": "v" });
+    let of = |uid: &str| {
+        let kept = json!({ "claimRef": { "namespace": "a", "name": "c", "uid": uid } });
+        volume("v", json!({}), kept)
+    };
+    // Who binds claims writes into the volume, into the claim, and then that it is bound.
+    for wanted in [&class, &named] {
+        let objects = [of("c"), claim("c", wanted.clone(), "Pending"), pod(&["c"])];
+        assert_eq!(needs(&tables(&objects)), [], "as good as bound");
+        assert_eq!(claims(&objects), Claims::Wait);
+    }
+    let objects = [of("c"), claim("c", named.clone(), "Bound"), pod(&["c"])];
+    assert_eq!(claims(&objects), Claims::Ready);
+    for objects in [
+        [of("another"), claim("c", named, "Pending"), pod(&["c"])],
+        [late("disk"), claim("c", class, "Pending"), pod(&["c"])],
+    ] {
+        assert_eq!(needs(&tables(&objects)), [waits("c", VolumeLack::Unbound)]);
+        assert_eq!(claims(&objects), Claims::Wait);
+    }
+}
+
 fn waits(claim: &str, why: VolumeLack) -> VolumeNeed {
     let claim = claim.into();
     VolumeNeed::Waits { claim, why }

@@ -87,6 +87,8 @@ pub fn claims_of(mirror: &Mirror, pod: &Pod, node: &str, chosen: &[Chosen]) -> C
             Some(selected) => {
                 return Claims::Conflict(format!("claim {name} is promised to node {selected}"));
             }
+            // Of a claim that waits for nobody no node is asked.
+            None if class_by_consumer(mirror, claim).is_none() => {}
             None => tell.push(tell_node(claim, node)),
         }
     }
@@ -270,8 +272,8 @@ fn need(mirror: &Mirror, pod: &Pod, name: &str) -> Option<VolumeNeed> {
             attach: driver.map(by_its_claim),
         });
     }
-    match class {
-        Some(class) if class.volume_binding_mode.as_deref() == Some("WaitForFirstConsumer") => {
+    match class_by_consumer(mirror, claim) {
+        Some(class) => {
             let is_own = is_own(pod, name);
             let mut ask = free::ask(mirror, claim, driver);
             ask.claim = (!is_own).then(|| Key::new(namespace, name));
@@ -284,8 +286,20 @@ fn need(mirror: &Mirror, pod: &Pod, name: &str) -> Option<VolumeNeed> {
                 ask: Some(Arc::new(ask)),
             })
         }
-        _ => waits(VolumeLack::Unbound),
+        None => waits(VolumeLack::Unbound),
     }
+}
+
+/// The class of a claim that gets its volume where its first pod goes.
+fn class_by_consumer<'a>(
+    mirror: &'a Mirror,
+    claim: &PersistentVolumeClaim,
+) -> Option<&'a StorageClass> {
+    let name = claim.spec.storage_class_name.as_deref().unwrap_or("");
+    let class = mirror.get::<StorageClass>("", name)?;
+    let mode = class.volume_binding_mode.as_deref();
+    let is_by_consumer = mode == Some("WaitForFirstConsumer");
+    (is_by_consumer && claim.spec.volume_name.is_empty()).then_some(class)
 }
 
 /// Why no pod may be given a node with the claim, if so. One that has its node keeps what it mounts.
@@ -323,13 +337,16 @@ fn volume_of<'a>(
     Some(volume)
 }
 
-/// The volume that is kept for a claim which does not name it yet.
+/// The volume that is kept for a claim which does not name it yet, or names it and is not told yet that it has it.
 fn reserved<'a>(mirror: &'a Mirror, claim: &PersistentVolumeClaim) -> Option<&'a PersistentVolume> {
-    if !claim.spec.volume_name.is_empty() {
-        // It names one: whoever binds claims follows that.
-        return None;
-    }
     let meta = &claim.metadata;
+    if !claim.spec.volume_name.is_empty() {
+        // Whoever binds claims follows that, once the volume says so, too.
+        let volume = mirror.get::<PersistentVolume>("", &claim.spec.volume_name)?;
+        let kept = volume.spec.claim_ref.as_ref();
+        let is_its = kept.is_some_and(|kept| kept.uid == meta.uid);
+        return (is_its && volume.metadata.deletion_timestamp.is_none()).then_some(volume);
+    }
     let term = format!("{}/{}", meta.namespace, meta.name);
     let mut volumes = mirror.indexed::<PersistentVolume>(Index::VolumeClaim, "", &term);
     let volume = volumes.find(|volume| {
