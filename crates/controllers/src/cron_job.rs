@@ -169,7 +169,11 @@ impl View<'_> {
             let is_active = status.active.iter().any(|it| it.uid == *uid);
             let occasion = self.occasion(uid);
             let Some(ending) = job.ending else {
-                if !is_active && new.is_none() && job.meta.deletion_timestamp.is_none() {
+                let is_new_here = !is_active && new.is_none();
+                if self.runs_on(job) && is_new_here {
+                    // Its end was asked for, and refused or lost.
+                    status.active.push(self.reference(job));
+                } else if is_new_here && job.meta.deletion_timestamp.is_none() {
                     let message =
                         format!("Saw a job that the controller did not create or forgot: {name}");
                     notes.push(occasion.warning(words.strange_job, &message, now));
@@ -352,18 +356,10 @@ impl View<'_> {
     /// Takes down that the job of a time was made, and tells it: now it is certain.
     fn note_started(&self, job: &Child<'_>, time: Time, status: &mut CronJobStatus) -> Intent {
         status.last_schedule_time = status.last_schedule_time.max(Some(time));
-        let (kind, meta) = (self.family.job, job.meta);
+        let meta = job.meta;
         let is_known = status.active.iter().any(|it| it.uid == meta.uid);
         if job.ending.is_none() && !is_known {
-            status.active.push(ObjectReference {
-                api_version: kind.api_version().into(),
-                kind: kind.row().name.into(),
-                namespace: meta.namespace.clone(),
-                name: (&meta.name).into(),
-                uid: meta.uid.clone(),
-                resource_version: (&*meta.resource_version).into(),
-                field_path: "".into(),
-            });
+            status.active.push(self.reference(job));
         }
         let message = format!("Created job {}", meta.name);
         let id = time.seconds_text();
@@ -371,10 +367,30 @@ impl View<'_> {
         occasion.normal("SuccessfulCreate", &message, self.inputs.now)
     }
 
+    fn reference(&self, job: &Child<'_>) -> ObjectReference {
+        let (kind, meta) = (self.family.job, job.meta);
+        ObjectReference {
+            api_version: kind.api_version().into(),
+            kind: kind.row().name.into(),
+            namespace: meta.namespace.clone(),
+            name: (&meta.name).into(),
+            uid: meta.uid.clone(),
+            resource_version: (&*meta.resource_version).into(),
+            field_path: "".into(),
+        }
+    }
+
     /// Ends the jobs that still run; the new one is made once they are active no more, and none of ours runs
-    /// on: an end that was asked for may have been lost. What somebody made by hand is left to him.
+    /// on: an end that was asked for may have been refused, and then they are active still, or lost. What somebody
+    /// made by hand is left to him.
     fn replace(&self, id: &str, status: &mut CronJobStatus) -> Vec<Intent> {
         let active = std::mem::take(&mut status.active);
+        let was_refused = |name: &str| {
+            let mut refused = self.inputs.last.refused.iter();
+            refused.any(|it| it.verb == "delete" && *it.target.name == *name)
+        };
+        status.active = active.clone();
+        status.active.retain(|it| was_refused(&it.name));
         let is_active = |job: &Child<'_>| active.iter().any(|it| it.uid == job.meta.uid);
         let jobs = (self.jobs.iter()).filter(|job| is_active(job) || self.runs_on(job));
         let told = self.family.words.replaced.map(|reason| {

@@ -40,7 +40,8 @@ pub(crate) struct World {
     /// A kind of which nothing is heard.
     unheard: Option<Kind>,
     /// A kind of which nothing can be made, and why.
-    barred: Option<(Kind, Box<str>)>,
+    /// Which writes are refused, of which kind, and why.
+    barred: Option<(&'static str, Kind, Box<str>)>,
     /// What became of the last writes of keys of which some were refused.
     refusals: BTreeMap<(usize, ObjectKey), Last>,
     /// Since when keys let rest what there is to tell.
@@ -119,7 +120,7 @@ impl World {
         std::mem::take(&mut self.printed)
     }
 
-    /// `apart`, `busy`, `calm`, `answer=topic: words`, `unheard=Job`, `heard`, `barred=Job why`, `open`, `lifted` (which nobody hears of), `service_accounts`, `native_groups`, `first_status_waits`, `gate=slice`, `gate=dns`.
+    /// `apart`, `busy`, `calm`, `answer=topic: words`, `unheard=Job`, `heard`, `barred=Job why` (none is made), `kept=Job why` (none is deleted), `open`, `lifted` (which nobody hears of), `service_accounts`, `native_groups`, `first_status_waits`, `gate=slice`, `gate=dns`.
     pub(crate) fn set(&mut self, setting: &str) {
         match setting {
             "apart" => self.is_apart = true,
@@ -149,9 +150,10 @@ impl World {
                     self.answers.insert(topic.to_owned(), answer.to_owned());
                 }
                 Some(("unheard", kind)) => self.unheard = Some(super::kind(kind)),
-                Some(("barred", words)) => {
+                Some((verb @ ("barred" | "kept"), words)) => {
                     let (kind, why) = words.split_once(' ').unwrap();
-                    self.barred = Some((super::kind(kind), why.into()));
+                    let verb = if verb == "kept" { "delete" } else { "create" };
+                    self.barred = Some((verb, super::kind(kind), why.into()));
                 }
                 _ => panic!("no such setting: {other}"),
             },
@@ -375,20 +377,21 @@ impl World {
     }
 
     fn is_barred(&self, intent: &Intent) -> bool {
-        let barred = self.barred.as_ref();
-        let is_create = matches!(intent.action, Action::Create { .. });
-        is_create && barred.is_some_and(|(kind, _)| *kind == intent.target.kind)
+        let verb = match intent.action {
+            Action::Create { .. } => "create",
+            Action::Delete { .. } => "delete",
+            _ => return false,
+        };
+        let mut barred = self.barred.iter();
+        barred.any(|(of, kind, _)| *of == verb && *kind == intent.target.kind)
     }
 
     fn refuse(&mut self, intent: Intent) -> Option<Refused> {
-        let (kind, why) = self.barred.clone()?;
-        self.say(format!(
-            "create {} {} refused",
-            kind.row().name,
-            intent.target.name
-        ));
+        let (verb, kind, why) = self.barred.clone()?;
+        let (kind, name) = (kind.row().name, &intent.target.name);
+        self.say(format!("{verb} {kind} {name} refused"));
         Some(Refused {
-            verb: "create",
+            verb,
             target: intent.target,
             message: why,
         })
