@@ -197,8 +197,11 @@ fn step(inputs: &Inputs<'_>) -> Step {
         true => None,
         false => write::merge_difference(&json!(job.status), &json!(next.status)),
     };
-    // What rests has not been told.
-    let is_settled = difference.is_none() && !step.rests;
+    // What rests has not been told. Why something cannot be done is told with the next try: told by itself it would
+    // count as done, and the try as the first one.
+    let is_told_of_all =
+        difference.is_none() || status::differ_in_why_alone(&job.status, &next.status);
+    let is_settled = is_told_of_all && !step.rests;
     if let Some(patch) = difference {
         let patch = write::patch_status(Kind::VcJob, &job.metadata, patch);
         step.intents.push(patch);

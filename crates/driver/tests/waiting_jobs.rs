@@ -183,3 +183,37 @@ fn s0_10_a_delayed_action_that_fails_backs_off_and_is_not_lost() {
     world.pass_ms(2 * 1_000 * SECOND_MS);
     assert_eq!(world.object(Kind::VcJob, "job")["status"]["retryCount"], 1);
 }
+
+/// S0.10: pods whose deletion is refused are tried on as seldom as anything else, which is told once and stays told;
+/// what is written to tell it is no success of theirs.
+#[test]
+fn s0_10_pods_that_may_not_be_deleted_are_tried_to_the_limit() {
+    const LIMIT: usize = 5;
+    let mut world = with_a_delayed_restart(Some(5));
+    let never = std::iter::repeat_with(|| refusal(403, "Forbidden"));
+    let refusals = world.refusals_of.entry(Kind::Pod).or_default();
+    refusals.extend(never.take(1_000));
+    world.pass_ms(24 * 3_600 * SECOND_MS);
+    let written = world.writes();
+    let count = |begin: &str| written.iter().filter(|it| it.starts_with(begin)).count();
+    let tries = ["delete Pod job-w-0", "delete Pod job-x-0"].map(count);
+    assert_eq!(tries, [LIMIT + 1; 2], "{written:?}");
+    // That it restarts, and why it does not go on.
+    assert_eq!(count("patch Job job"), 2, "{written:?}");
+    let state = world.object(Kind::VcJob, "job")["status"]["state"].clone();
+    assert_eq!(state["reason"], "FailedDelete", "{state}");
+    let told = world.events();
+    let of_pods = told.iter().filter(|line| line.contains("FailedDelete"));
+    assert_eq!(of_pods.count(), 1, "{told:?}");
+    world.refusals_of.clear();
+    let label = json!({ "metadata": { "labels": { "a": "b" } } });
+    world.put_object(Kind::VcJob, "job", &label);
+    world.pass_ms(60 * SECOND_MS);
+    let status = &world.object(Kind::VcJob, "job")["status"];
+    assert_eq!(status["retryCount"], 1, "{status}");
+    assert_eq!(
+        status["state"]["reason"],
+        serde_json::Value::Null,
+        "{status}"
+    );
+}

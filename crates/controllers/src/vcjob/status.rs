@@ -556,6 +556,17 @@ fn explain(view: &View<'_>, obstacle: Option<&Obstacle>, next: &mut Next) {
     }
 }
 
+/// Whether one of two statuses says another reason, and they are the same otherwise.
+pub(super) fn differ_in_why_alone(one: &JobStatus, other: &JobStatus) -> bool {
+    let why = |it: &JobStatus| (it.state.reason.clone(), it.state.message.clone());
+    if why(one) == why(other) {
+        return false;
+    }
+    let mut same = other.clone();
+    (same.state.reason, same.state.message) = why(one);
+    same == *one
+}
+
 fn waits_for_queue(group: &PodGroup) -> Option<&str> {
     let newest = group
         .status
