@@ -28,12 +28,33 @@ impl Patience {
         }
     }
 
-    /// After how many milliseconds it is tried again, and what is left then.
+    /// After how many milliseconds it is tried again, and what is left then; the last try is when it ends.
     pub(crate) fn again(self) -> Option<(i64, Patience)> {
+        let wait_ms = self.wait_ms.min(self.left_ms);
         let left = Patience {
             wait_ms: (self.wait_ms * 2).min(LONGEST_MS),
-            left_ms: self.left_ms.checked_sub(self.wait_ms)?,
+            left_ms: self.left_ms - wait_ms,
         };
-        (left.left_ms >= 0).then_some((self.wait_ms, left))
+        (wait_ms > 0).then_some((wait_ms, left))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn who_is_refused_tries_for_as_long_as_is_said() {
+        let times = |mut patience: Patience| {
+            let (mut now, mut times) = (0, Vec::new());
+            while let Some((wait, left)) = patience.again() {
+                (now, patience) = (now + wait, left);
+                times.push(now);
+            }
+            times
+        };
+        assert_eq!(times(Patience::NONE), [0; 0]);
+        let half_a_minute = times(Patience::of_ms(30_000));
+        assert_eq!(half_a_minute, [500, 1_500, 3_500, 7_500, 15_500, 30_000]);
     }
 }
