@@ -176,7 +176,8 @@ fn a_pod_names_its_claims_of_devices_in_their_order() {
         .expect("the pod has a row");
     let claims = &tables.shape_of(id).spec.device_claims;
     let claims: Vec<&str> = claims.iter().map(|claim| &*claim.name).collect();
-    assert_eq!(claims, ["gpu", "fpga"]);
+    // One that is made for the pod may have no name yet.
+    assert_eq!(claims, ["gpu", "shared"]);
 }
 
 #[test]

@@ -250,7 +250,7 @@ impl DeviceAsk {
 /// A claim of a task that keeps it from every node.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub struct UnmetClaim {
-    /// What the pod calls it.
+    /// Its name; of one that is made for the pod what the pod calls it.
     pub name: Arc<str>,
     /// What keeps the task.
     pub why: ClaimLack,

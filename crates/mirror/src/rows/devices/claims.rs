@@ -113,10 +113,12 @@ impl Wants {
             match wants.claim(mirror, judge, pod, claim) {
                 Ok(Some(wanted)) => ask.claims.push(wanted),
                 Ok(None) => {}
-                Err(why) => wants.unmet.push(UnmetClaim {
-                    name: (&*claim.name).into(),
-                    why,
-                }),
+                Err(why) => {
+                    // One that is made for the pod may have no name yet.
+                    let name = claim.resource_claim_name.as_ref().unwrap_or(&claim.name);
+                    let name = (&**name).into();
+                    wants.unmet.push(UnmetClaim { name, why });
+                }
             }
         }
         wants.ask = Some(Arc::new(ask)).filter(|ask| !ask.claims.is_empty());
