@@ -43,6 +43,10 @@ fn enqueueable(view: View<'_>, gang: GangId) -> Vote {
     let Some(min) = &view.tables.gang(gang).spec.min_resources else {
         return Vote::Abstain;
     };
+    // Where all nodes are in other shards that is the reason, and no gang is too large.
+    if view.tables.left_nodes() > 0 && view.tables.nodes().next().is_none() {
+        return Vote::Abstain;
+    }
     let Factor(factor) = view.config.overcommit;
     let scale = |value: i64| {
         let wide = i128::from(value) * i128::from(factor) / 1_000_000;
