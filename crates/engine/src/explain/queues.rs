@@ -4,8 +4,8 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use model::{
-    Amount, Change, GangSpec, Key, Kind, Limits, Misplaced, Queue, QueueId, QueueSpec, QueueState,
-    Quota, Tables, TaskId, Vector,
+    Amount, Change, Gang, GangSpec, Key, Kind, Limits, Misplaced, Phase, Queue, QueueId, QueueSpec,
+    QueueState, Quota, Tables, TaskId, Vector,
 };
 
 use super::probe::Case;
@@ -259,7 +259,14 @@ pub(super) fn quota_raised(case: &mut Case<'_, '_>, named: &str) -> Option<Draft
     let key = Key::new(namespace, name);
     let quota = case.tables.quotas(namespace).find(|it| it.key == key)?;
     let quota = quota.clone();
-    let wanted = wanted(case).plus(&wanted_limits(case));
+    // Pods that are there are among what is used.
+    let unmade = |gang: &Gang| {
+        let made = u32::try_from(gang.tasks.len()).unwrap_or(u32::MAX);
+        let made = i64::from(made) - i64::from(gang.count(Phase::Failed));
+        (i64::from(gang.spec.min_member) - made).max(0)
+    };
+    let mut wanted = wanted(case).plus(&wanted_limits(case));
+    wanted.set(Kind::PODS, unmade(case.tables.gang(case.asked.gang)));
     let held = quota.used.plus(&wanted);
     let mut goal = held.clone();
     // What was let in and has no pods yet counts too.
@@ -269,6 +276,7 @@ pub(super) fn quota_raised(case: &mut Case<'_, '_>, named: &str) -> Option<Draft
         {
             goal.add(least);
             goal.add(&gang.spec.min_limits);
+            goal.set(Kind::PODS, goal.get(Kind::PODS) + unmade(gang));
         }
     }
     let hard = |kind: Kind| quota.hard.get(kind);
