@@ -11,7 +11,9 @@ use api::time::Time;
 use api::volcano::{PodGroup, PodGroupPhase};
 use engine::{Engine, Ledger};
 use mirror::Mirror;
-use model::{CardFamily, GPU, Gang, GangId, Key, Kind, Queue, QueueId, Tables, Vector, Verdict};
+use model::{
+    CardFamily, GPU, Gang, GangId, Key, Kind, Limits, Queue, QueueId, Tables, Vector, Verdict,
+};
 
 use crate::chronicle::{Attempts, Chronicle};
 use crate::election::LeaseStanding;
@@ -131,6 +133,17 @@ pub struct Amounts {
     pub others: Vec<(Arc<str>, i64)>,
 }
 
+/// The most of each resource, where there is a limit; in the units of [`Amounts`].
+#[derive(Clone, Debug, Default)]
+pub struct Ceilings {
+    /// Thousandths of a core.
+    pub cpu: Option<i64>,
+    /// Bytes.
+    pub memory: Option<i64>,
+    /// Others by name.
+    pub others: Vec<(Arc<str>, i64)>,
+}
+
 /// One queue.
 #[derive(Clone, Debug)]
 pub struct QueueFigures {
@@ -145,7 +158,7 @@ pub struct QueueFigures {
     /// What its gangs have been let in for and do not hold yet.
     pub inqueue: Amounts,
     /// Its ceilings, its own and those that others' guarantees leave, where there are any.
-    pub ceilings: Option<(Amounts, Amounts)>,
+    pub ceilings: Option<(Ceilings, Ceilings)>,
     /// Its share in millionths.
     pub share: i64,
     /// Its weight, where weights count.
@@ -253,7 +266,8 @@ fn tell_queues(tables: &Tables, ledger: &Ledger<'_>, figures: &mut Figures) {
             request: amounts(&account.request),
             deserved: amounts(&account.deserved),
             inqueue: amounts(&account.inqueue),
-            ceilings: (account.ceilings.as_ref()).map(|(own, real)| (amounts(own), amounts(real))),
+            ceilings: (account.ceilings.as_ref())
+                .map(|(own, real)| (ceilings_of(tables, own), ceilings_of(tables, real))),
             share: account.share.millionths(),
             weight: account.weight,
             is_overused: account.is_overused,
@@ -269,6 +283,16 @@ fn amounts_of(tables: &Tables, vector: &Vector) -> Amounts {
         others: others
             .map(|(kind, value)| (tables.kinds().name(kind).clone(), value))
             .collect(),
+    }
+}
+
+fn ceilings_of(tables: &Tables, limits: &Limits) -> Ceilings {
+    let others = limits.entries().filter(|(kind, _)| *kind > Kind::MEMORY);
+    let name = |kind: Kind| tables.kinds().name(kind).clone();
+    Ceilings {
+        cpu: limits.get(Kind::CPU),
+        memory: limits.get(Kind::MEMORY),
+        others: others.map(|(kind, value)| (name(kind), value)).collect(),
     }
 }
 

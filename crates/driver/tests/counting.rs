@@ -52,7 +52,7 @@ fn queues_and_jobs_are_told_as_they_are() {
     // Three cores are held, and two more wanted.
     assert_eq!((queue.allocated.cpu, queue.request.cpu), (3_000, 5_000));
     let (_, real) = queue.ceilings.as_ref().expect("capacity knows ceilings");
-    assert_eq!(real.cpu, 4_000);
+    assert_eq!((real.cpu, real.memory.is_some()), (Some(4_000), true));
     assert_eq!(figures.waiting, 1);
     let (first, second) = (job(&census, "first"), job(&census, "second"));
     assert_eq!((first.lacks, second.lacks), (None, Some(1)));

@@ -1,6 +1,6 @@
 //! What the rule book says of queues and gangs, for people who look at figures. Nothing is decided on it.
 
-use model::{GangId, QueueId, Share, Tables, Time, Vector};
+use model::{GangId, Limits, QueueId, Share, Tables, Time, Vector};
 
 use crate::rules::{Rules, State};
 
@@ -17,7 +17,7 @@ pub struct Account {
     pub inqueue: Vector,
     /// Its own ceilings, and those that are left of what others are guaranteed, where the plugin knows
     /// ceilings; a kind that is not named has none.
-    pub ceilings: Option<(Vector, Vector)>,
+    pub ceilings: Option<(Limits, Limits)>,
     /// The largest part of a resource that it has of what it should have.
     pub share: Share,
     /// Its weight, where the plugin shares by weight.

@@ -9,8 +9,8 @@ use std::cmp::Ordering;
 use std::collections::BTreeMap;
 
 use model::{
-    Counted, Gang, GangId, Kind, Misplaced, Queue, QueueId, QueueState, Reason, Share, Tables,
-    TaskId, Vector,
+    Counted, Gang, GangId, Kind, Limits, Misplaced, Queue, QueueId, QueueState, Reason, Share,
+    Tables, TaskId, Vector,
 };
 
 use crate::arguments::Asked;
@@ -435,8 +435,8 @@ fn account(view: View<'_>, id: QueueId) -> Option<Account> {
         deserved: row.deserved.clone(),
         inqueue: inqueue.clone(),
         ceilings: Some((
-            Vector::of(ceilings(tables, queue)),
-            Vector::of(row.real.iter().map(|(kind, value)| (*kind, *value))),
+            Limits::of(ceilings(tables, queue)),
+            Limits::of(row.real.iter().map(|(kind, value)| (*kind, *value))),
         )),
         share,
         weight: None,

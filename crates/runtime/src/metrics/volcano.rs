@@ -1,7 +1,9 @@
 //! Volcano's metrics under Volcano's names (`specs/volcano.md` chapter 7), as rows. Their order is the
 //! chapter's.
 
-use driver::census::{Amounts, Census, Figures, JobFigures, QueueFigures};
+use std::sync::Arc;
+
+use driver::census::{Ceilings, Census, Figures, JobFigures, QueueFigures};
 use driver::timings::Timed;
 
 use super::exposition::{Family, Type, millionth, thousandth};
@@ -88,24 +90,27 @@ fn of_queues(census: &Census, family: &mut Family<'_>, read: fn(&QueueFigures) -
     });
 }
 
+/// Amounts beside cpu and memory, by name.
+type Others = Vec<(Arc<str>, i64)>;
+
 /// Amounts of each queue beside cpu and memory.
 fn others_of_queues(
     census: &Census,
     family: &mut Family<'_>,
-    read: fn(&QueueFigures) -> Option<&Amounts>,
+    read: fn(&QueueFigures) -> Option<&Others>,
 ) {
     queues(census, |queue| {
-        for (resource, value) in read(queue).into_iter().flat_map(|it| &it.others) {
+        for (resource, value) in read(queue).into_iter().flatten() {
             family.sample(&[&queue.name, resource], value);
         }
     });
 }
 
-fn own(queue: &QueueFigures) -> Option<&Amounts> {
+fn own(queue: &QueueFigures) -> Option<&Ceilings> {
     queue.ceilings.as_ref().map(|(own, _)| own)
 }
 
-fn real(queue: &QueueFigures) -> Option<&Amounts> {
+fn real(queue: &QueueFigures) -> Option<&Ceilings> {
     queue.ceilings.as_ref().map(|(_, real)| real)
 }
 
@@ -370,7 +375,11 @@ const QUEUES: &[Row] = &[
         "queue_capacity_milli_cpu",
         QUEUE,
         "A queue's own ceiling, where it has one.",
-        |census, family| of_queues(census, family, |it| own(it).and_then(|it| ceiling(it.cpu))),
+        |census, family| {
+            of_queues(census, family, |it| {
+                own(it).and_then(|it| it.cpu.and_then(ceiling))
+            })
+        },
     ),
     gauge(
         "queue_capacity_memory_bytes",
@@ -378,21 +387,21 @@ const QUEUES: &[Row] = &[
         "A queue's own ceiling, where it has one.",
         |census, family| {
             of_queues(census, family, |it| {
-                own(it).and_then(|it| ceiling(it.memory))
+                own(it).and_then(|it| it.memory.and_then(ceiling))
             });
         },
     ),
     gauge(
         "queue_real_capacity_milli_cpu",
         QUEUE,
-        "The ceiling that what others are guaranteed leaves a queue.",
-        |census, family| of_queues(census, family, |it| real(it).map(|it| it.cpu)),
+        "The ceiling that what others are guaranteed leaves a queue, where it has one.",
+        |census, family| of_queues(census, family, |it| real(it).and_then(|it| it.cpu)),
     ),
     gauge(
         "queue_real_capacity_memory_bytes",
         QUEUE,
-        "The ceiling that what others are guaranteed leaves a queue.",
-        |census, family| of_queues(census, family, |it| real(it).map(|it| it.memory)),
+        "The ceiling that what others are guaranteed leaves a queue, where it has one.",
+        |census, family| of_queues(census, family, |it| real(it).and_then(|it| it.memory)),
     ),
     gauge(
         "queue_share",
@@ -424,37 +433,37 @@ const SCALARS: &[Row] = &[
         "queue_allocated_scalar_resources",
         AMOUNT,
         "What a queue's tasks hold of other resources.",
-        |census, family| others_of_queues(census, family, |it| Some(&it.allocated)),
+        |census, family| others_of_queues(census, family, |it| Some(&it.allocated.others)),
     ),
     gauge(
         "queue_request_scalar_resources",
         AMOUNT,
         "What a queue's tasks hold and want of other resources.",
-        |census, family| others_of_queues(census, family, |it| Some(&it.request)),
+        |census, family| others_of_queues(census, family, |it| Some(&it.request.others)),
     ),
     gauge(
         "queue_deserved_scalar_resources",
         AMOUNT,
         "What a queue should have of other resources.",
-        |census, family| others_of_queues(census, family, |it| Some(&it.deserved)),
+        |census, family| others_of_queues(census, family, |it| Some(&it.deserved.others)),
     ),
     gauge(
         "queue_inqueue_scalar_resources",
         AMOUNT,
         "What jobs of a queue were let in for of other resources.",
-        |census, family| others_of_queues(census, family, |it| Some(&it.inqueue)),
+        |census, family| others_of_queues(census, family, |it| Some(&it.inqueue.others)),
     ),
     gauge(
         "queue_capacity_scalar_resources",
         AMOUNT,
         "A queue's own ceilings for other resources.",
-        |census, family| others_of_queues(census, family, own),
+        |census, family| others_of_queues(census, family, |it| own(it).map(|it| &it.others)),
     ),
     gauge(
         "queue_real_capacity_scalar_resources",
         AMOUNT,
         "The ceilings that what others are guaranteed leaves a queue, for other resources.",
-        |census, family| others_of_queues(census, family, real),
+        |census, family| others_of_queues(census, family, |it| real(it).map(|it| &it.others)),
     ),
 ];
 
