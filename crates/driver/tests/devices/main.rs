@@ -289,7 +289,7 @@ fn no_pod_joins_a_claim_that_256_use() {
     assert_eq!(node_of(&world, "p"), "-");
     assert_eq!(
         why(&world, "p"),
-        "0 of 1 tasks fit: p needs claim gpus, which is used by 256 pods, and no more may"
+        "0 of 1 tasks fit: p needs claim full, which is used by 256 pods, and no more may"
     );
 }
 
@@ -436,19 +436,19 @@ fn what_a_claim_asks_for_in_vain_is_said() {
     let rows = [
         (
             json!({ "deviceClassName": "tpu" }),
-            "0 of 1 tasks fit: p needs claim gpus, which names class tpu, which does not exist",
+            "0 of 1 tasks fit: p needs claim vain, which names class tpu, which does not exist",
         ),
         (
             json!({ "capacity": { "requests": { "memory": "much" } } }),
-            "0 of 1 tasks fit: p needs claim gpus, which asks for memory by no amount, which this scheduler does not allocate",
+            "0 of 1 tasks fit: p needs claim vain, which asks for memory by no amount, which this scheduler does not allocate",
         ),
         (
             json!({ "adminAccess": true }),
-            "0 of 1 tasks fit: p needs claim gpus, which asks for admin access, for which its namespace has no label, which this scheduler does not allocate",
+            "0 of 1 tasks fit: p needs claim vain, which asks for admin access, for which its namespace has no label, which this scheduler does not allocate",
         ),
         (
             json!({ "selectors": [{ "cel": { "expression": "device.model" } }] }),
-            "0 of 1 tasks fit: p needs claim gpus, which has a selector that is none: selector device.model: compilation failed: ERROR: <input>:1:7: undefined field 'model'",
+            "0 of 1 tasks fit: p needs claim vain, which has a selector that is none: selector device.model: compilation failed: ERROR: <input>:1:7: undefined field 'model'",
         ),
         (
             json!({ "selectors": [{ "cel": { "expression": "device.attributes['gpu.example.com'].size > 1" } }] }),
