@@ -62,6 +62,8 @@ impl CardRules {
             let read = match family {
                 CardFamily::Shared => shared(node),
                 CardFamily::Virtual => self.registered(node),
+                // No chip is read yet.
+                CardFamily::Chip => continue,
                 CardFamily::Npu => {
                     npus::add(&self.config.npus, node, &mut cards);
                     continue;
@@ -94,6 +96,7 @@ impl CardRules {
                         choose(&mut ask, pod);
                     }
                 }
+                CardFamily::Chip => {}
                 CardFamily::Npu => ask.parts.extend(npus::parts(&self.config.npus, pod)),
             }
         }
@@ -105,7 +108,7 @@ impl CardRules {
         let families = self.families.iter();
         families.flat_map(|family| -> Vec<&str> {
             match family {
-                CardFamily::Shared => Vec::new(),
+                CardFamily::Shared | CardFamily::Chip => Vec::new(),
                 CardFamily::Virtual => self.config.gpu_resources.by_card().into(),
                 CardFamily::Npu => {
                     let npus = self.config.npus.iter();
@@ -140,6 +143,7 @@ impl CardRules {
                     grants.extend(annotation(GPU_INDEX).map(|text| by_place(pod, text)));
                 }
                 CardFamily::Virtual => grants.extend(annotation(VGPU_IDS).map(|text| by_id(text))),
+                CardFamily::Chip => {}
                 CardFamily::Npu => {
                     let ask = self.of_pod(pod).unwrap_or_default();
                     grants.push(npus::held_by(&self.config.npus, pod, &ask.parts));
@@ -193,7 +197,7 @@ impl CardRules {
         Ok(Cards {
             list: list.into(),
             division,
-            garbled: Vec::new(),
+            ..Cards::default()
         })
     }
 
