@@ -14,7 +14,7 @@ use model::{
     CHIP, CardAsk, CardFamily, CardLack, Cards, GPU, Grant, NodeId, Part, Refusal, Shape, TaskId,
 };
 
-use crate::arguments::{Arguments, Asked, Switched};
+use crate::arguments::{Argument, Arguments, Asked, Switched};
 use crate::plugin::{Plugin, Room, Score, View};
 use crate::plugins::nodeorder::POINT;
 use crate::rules::Config;
@@ -69,6 +69,16 @@ pub(crate) enum Policy {
     Spread,
 }
 
+/// Who says which chips nodes have.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum ChipTeller {
+    /// MindCluster's ClusterD, for all nodes.
+    #[default]
+    Cluster,
+    /// The device plugin of each node.
+    Plugins,
+}
+
 /// How cards are shared out.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Sharing {
@@ -77,6 +87,7 @@ pub(crate) struct Sharing {
     npus: bool,
     /// Whether chips are shared out.
     chips: bool,
+    chip_teller: ChipTeller,
     policy: Policy,
     weight: i64,
     /// Tasks whose labels hold all of one of these are never together on a card.
@@ -115,6 +126,21 @@ impl Sharing {
         let [namespace, name] = &self.config;
         let is_wanted = self.npus || self.uses == Some(Uses::Virtual);
         is_wanted.then_some((namespace, name))
+    }
+
+    /// Who says which chips nodes have; nobody where none are shared out.
+    pub(crate) fn chip_teller(&self) -> Option<ChipTeller> {
+        self.chips.then_some(self.chip_teller)
+    }
+
+    /// Hears the scheduler's own parameters. Upstream: anything but `true` is false.
+    pub(crate) fn hear(&mut self, parameters: Option<&Arguments>) {
+        let said = parameters.and_then(|it| it.0.get("useClusterInfoManager"));
+        self.chip_teller = match said {
+            None | Some(Argument::Flag(true)) => ChipTeller::Cluster,
+            Some(Argument::Text(text)) if text == "true" => ChipTeller::Cluster,
+            Some(_) => ChipTeller::Plugins,
+        };
     }
 
     /// Whether cards are shared out of which containers want parts: all GPUs, or NPUs.
@@ -158,6 +184,7 @@ fn configure(arguments: &mut Asked<'_>, config: &mut Config) {
         config: [namespace, name],
         locks: arguments.flag(LOCKS, Switched::Off) == Switched::On,
         uses,
+        chip_teller: ChipTeller::default(),
         npus: arguments.flag(NPUS, Switched::Off) == Switched::On,
         chips: arguments.flag(CHIPS, Switched::Off) == Switched::On,
         policy: match policy {
