@@ -6,6 +6,7 @@
 //! Source: `specs/volcano.md`, sections 1.2 to 1.14.
 
 mod card_keys;
+pub mod chip_devices;
 mod colocation;
 mod cron_job;
 mod data_source;

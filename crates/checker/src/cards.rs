@@ -6,8 +6,8 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
 use model::{
-    CardLoad, CardLoads, Device, Dimension, Grant, Node, NodeId, PartLoad, Phase, Plan, Standing,
-    Tables, Task, TaskId,
+    CHIP, CardLoad, CardLoads, ChipLoad, ChipPart, Chips, Device, Dimension, Dvpp, Grant, Node,
+    NodeId, PartLoad, Phase, Plan, Standing, Tables, Task, TaskId,
 };
 
 use crate::Violation;
@@ -21,6 +21,8 @@ struct Sum {
     memory: i64,
     cores: i64,
     slices: BTreeMap<(Arc<str>, u32), u32>,
+    /// Parts of a chip.
+    chip: Vec<ChipPart>,
     /// Units with the number of their holders.
     units: BTreeMap<u32, u32>,
     /// Parts of a device, and how much they are of its capacity.
@@ -39,6 +41,7 @@ impl Sum {
             let place = (slice.group.clone(), slice.place);
             *self.slices.entry(place).or_default() += 1;
         }
+        self.chip.extend(grant.chip);
         for unit in grant.units.iter() {
             *self.units.entry(unit).or_default() += 1;
         }
@@ -56,6 +59,7 @@ impl Sum {
         (self.users, self.owners, self.memory, self.cores)
             == (load.users, load.owners, load.memory, load.cores)
             && self.slices == slices
+            && self.is_in_parts(&load.chip)
             && self.parts == load.parts
             && self.units.keys().copied().eq(load.units.held().iter())
             && self.units.values().map(|holders| holders - 1).sum::<u32>() == load.units.overlaps()
@@ -79,6 +83,9 @@ impl Sum {
         if self.owners > 0 && users > 1 {
             return Some(format!("has {users} users, one of whom has it alone"));
         }
+        if *spec.kind == *CHIP {
+            return self.excess_of_chip(node.spec.cards.chips);
+        }
         if users > spec.users_max && self.owners == 0 {
             return Some(format!("has {users} of {} users", spec.users_max));
         }
@@ -99,6 +106,33 @@ impl Sum {
 }
 
 impl Sum {
+    /// Whether a row counts the same parts of a chip.
+    fn is_in_parts(&self, load: &ChipLoad) -> bool {
+        let mut parts = ChipLoad::default();
+        self.chip.iter().for_each(|part| parts.take(part));
+        parts == *load
+    }
+
+    /// What is too much of a chip that nobody has alone, or is there beside who bears none, in words.
+    fn excess_of_chip(&self, chips: Chips) -> Option<String> {
+        let Chips::Of(size) = chips else {
+            return Some("is given to nobody".to_owned());
+        };
+        let templates = || self.chip.iter().map(|part| part.template);
+        let cores: i64 = templates().map(|it| it.size().cores).sum();
+        let cpus: i64 = templates().map(|it| it.size().cpus).sum();
+        if cores > size.cores {
+            return Some(format!("has {cores} of {} cores held", size.cores));
+        }
+        if cpus > size.cpus {
+            return Some(format!("has {cpus} of {} cpus held", size.cpus));
+        }
+        let of = |dvpp: Dvpp| templates().filter(|it| it.dvpp() == dvpp).count();
+        let (all, some) = (of(Dvpp::Yes), of(Dvpp::Null));
+        let is_shared = all > 1 || all > 0 && some > 0;
+        is_shared.then(|| format!("has {all} parts with all media units beside {some} with some"))
+    }
+
     /// What is too much of a device, in words. Who looks after it holds nothing of it.
     fn excess_of_device(&self, device: &Device) -> Option<String> {
         let (owners, parts) = (self.owners, self.parts.parts);
@@ -321,8 +355,9 @@ mod tests {
     use crate::planted::{cluster, said, task};
     use crate::{check, check_plan};
     use model::{
-        Card, Cards, Device, Devices, Dimension, Grant, NodeId, NodeSpec, NumaLayout, NumaResource,
-        Phase, Slice, Standing, Tables, Taking, TaskId, TaskSpec, Time, Trial, Units,
+        CHIP, Card, Cards, ChipPart, ChipSize, Chips, Device, Devices, Dimension, Grant, NodeId,
+        NodeSpec, NumaLayout, NumaResource, Phase, Slice, Standing, Tables, Taking, TaskId,
+        TaskSpec, Template, Time, Trial, Units,
     };
 
     /// The cluster, where n1 has a card of 100 MiB for two users.
@@ -395,6 +430,58 @@ mod tests {
             ..grant(1, 1)
         };
         assert_eq!(found(grant(1, 1), elsewhere), ["I2"], "no such card");
+    }
+
+    #[test]
+    fn i2_a_chip_of_which_too_much_is_given_or_that_is_no_chip_is_found() {
+        let found = |chips: Chips, first: Option<Template>, second: Option<Template>| {
+            let mut tables = cluster();
+            let spec = tables.node(NodeId(0)).spec.clone();
+            let card = Card {
+                id: "card".into(),
+                kind: CHIP.into(),
+                users_max: i64::MAX,
+                is_healthy: true,
+                ..Card::default()
+            };
+            tables.put_node(NodeSpec {
+                cards: Cards {
+                    list: [card].into(),
+                    chips,
+                    ..Cards::default()
+                },
+                ..spec
+            });
+            let mut trial = Trial::begin(&mut tables);
+            for (task, template) in [(TaskId(0), first), (TaskId(1), second)] {
+                let chip = template.map(|template| ChipPart {
+                    template,
+                    is_settled: false,
+                    group: None,
+                });
+                let whole = Grant {
+                    kind: CHIP.into(),
+                    is_whole: chip.is_none(),
+                    chip,
+                    ..grant(0, 0)
+                };
+                trial.place_with(task, NodeId(0), vec![whole]);
+            }
+            let plan = trial.finish(Time::from_micros(0));
+            let by_plan = said(&check_plan(&tables, &plan));
+            assert_eq!(by_plan, said(&check(&tables)));
+            by_plan
+        };
+        use Template::{Four, FourDvpp, FourLow, FourNoDvpp, One, Two};
+        let eight = Chips::Of(ChipSize { cores: 8, cpus: 7 });
+        let small = Chips::Of(ChipSize { cores: 4, cpus: 7 });
+        assert_eq!(found(eight, Some(Four), Some(FourLow)), [""; 0]);
+        assert_eq!(found(eight, Some(Four), Some(Four)), ["I2"], "cpus");
+        assert_eq!(found(small, Some(Four), Some(One)), ["I2"], "cores");
+        assert_eq!(found(eight, Some(FourDvpp), Some(FourNoDvpp)), [""; 0]);
+        assert_eq!(found(eight, Some(FourDvpp), Some(Two)), ["I2"], "dvpp");
+        assert_eq!(found(eight, None, Some(One)), ["I2"], "alone");
+        assert_eq!(found(Chips::SetApart, Some(One), Some(One)), ["I2"]);
     }
 
     /// The cluster, where n1 has such a device.

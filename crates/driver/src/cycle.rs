@@ -5,6 +5,7 @@
 //! object, or its back-off, so that a decision on stale facts is not repeated in a circle.
 
 mod binds;
+mod cards;
 mod consents;
 mod hearing;
 mod holds;
@@ -25,7 +26,6 @@ use api::core::{Node, Pod};
 use api::intent::{Intent, ObjectKey, Refusal};
 use api::kind::Kind;
 use api::time::Time;
-use api::volcano::device_config::DeviceConfig;
 use engine::Engine;
 use mirror::{Bind, Change, Events, Evict, ExtenderNews, Mirror, Rows, Voice};
 use model::{Measured, Opinion, Query, Question, Tables, WriteId};
@@ -355,22 +355,6 @@ impl Cycles {
         }
         self.try_doubted(mirror, writes, now);
         self.lock_changed(&change.key, mirror, writes, now);
-    }
-
-    /// What a ConfigMap says of cards counts from now on, for whatever is here as well.
-    pub(crate) fn put_device_config(
-        &mut self,
-        config: DeviceConfig,
-        mirror: &Mirror,
-        writes: &mut Writes,
-        now: Time,
-    ) {
-        self.rows.put_device_config(config);
-        for kind in [Kind::PodGroup, Kind::Node, Kind::Pod] {
-            for change in mirror.stock(kind) {
-                self.changed(mirror, &change, writes, now);
-            }
-        }
     }
 
     /// Time has passed.

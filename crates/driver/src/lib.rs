@@ -34,6 +34,7 @@
 
 mod backoff;
 pub mod census;
+mod chips;
 mod chronicle;
 mod correlator;
 mod cycle;

@@ -13,8 +13,8 @@ use std::collections::{BTreeMap, BTreeSet};
 use api::volcano::scheduler_conf as wire;
 use api::yaml::{Entry, Meaning, Node, Place, Value};
 use engine::{
-    ACTIONS, Complaint, Difference, Engine, PLUGINS, Placement, PluginSettings, Problem, Seat,
-    Switch,
+    ACTIONS, Complaint, Difference, Engine, PARAMETERS, PLUGINS, Placement, PluginSettings,
+    Problem, Seat, Switch,
 };
 
 pub use shown::{shown, shown_metrics};
@@ -193,7 +193,11 @@ impl Understanding<'_> {
                 self.remarks.warning(action.place, &field, text, advice);
                 continue;
             }
-            if !is_action(&action.name) && !upstream::ACTIONS.contains(&&*action.name) {
+            let is_parameters = action.name == PARAMETERS;
+            if !is_parameters
+                && !is_action(&action.name)
+                && !upstream::ACTIONS.contains(&&*action.name)
+            {
                 let text = format!("no action is called {:?}: this is left out", action.name);
                 let advice = meant(&action.name, action_names().as_slice());
                 self.remarks.warning(action.place, &field, text, advice);

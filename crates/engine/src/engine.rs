@@ -7,8 +7,8 @@ use model::{
     Tables, Time, Trial,
 };
 use placement::{
-    Cycle, Difference, Extender, Indexes, Ledger, Milestone, Outcome, Problem, Rules, Work,
-    is_kept_away,
+    ChipTeller, Cycle, Difference, Extender, Indexes, Ledger, Milestone, Outcome, Problem, Rules,
+    Work, is_kept_away,
 };
 
 use crate::backlog::Backlog;
@@ -127,6 +127,11 @@ impl Engine {
     /// Namespace and name of the ConfigMap that says in which parts cards can be had, if any are.
     pub fn device_config(&self) -> Option<(&str, &str)> {
         self.rules.device_config()
+    }
+
+    /// Who says which chips nodes have; nobody where none are given out.
+    pub fn chip_teller(&self) -> Option<ChipTeller> {
+        self.rules.chip_teller()
     }
 
     /// Whether a node is locked while a pod that gets cards is bound to it.

@@ -29,8 +29,8 @@ pub use explain::{
     Explanation, Fix, GroupLimit, HOLDERS_MAX, Holder, Limit, Note, Remedy, explain, fork,
 };
 pub use placement::{
-    ACTIONS, Account, Argument, Arguments, COUNTS_MS, Complaint, Decimal, Difference, Extender,
-    Ledger, Milestone, Outcome, PLUGINS, PluginSettings, Problem, Seat, Settings as Placement,
-    Switch, Verb, WEIGHT_MAX, Work,
+    ACTIONS, Account, Argument, Arguments, COUNTS_MS, ChipTeller, Complaint, Decimal, Difference,
+    Extender, Ledger, Milestone, Outcome, PARAMETERS, PLUGINS, PluginSettings, Problem, Seat,
+    Settings as Placement, Switch, Verb, WEIGHT_MAX, Work,
 };
 pub use record::Record;

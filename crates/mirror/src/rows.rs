@@ -26,6 +26,7 @@ use std::sync::Arc;
 
 use api::core::{CsiStorageCapacity, Node, PersistentVolume, PriorityClass, StorageClass};
 use api::kind::Kind;
+use api::volcano::chip_devices::ChipDevices;
 use api::volcano::device_config::DeviceConfig;
 use api::volcano::{
     JOB_HYPERNODE, PodGroup, PodGroupPhase, Queue, QueueState, SCHEDULED, SLA_WAITING_TIME,
@@ -221,6 +222,12 @@ impl Rows {
     /// have to be fed again.
     pub fn put_device_config(&mut self, config: DeviceConfig) {
         self.cards = Arc::new(self.cards.with_config(config));
+    }
+
+    /// This is known of nodes' chips from now on. Nodes of which something else is known have to be fed
+    /// again.
+    pub fn put_chips(&mut self, chips: ChipDevices) {
+        self.cards = Arc::new(self.cards.with_chips(chips.into()));
     }
 
     /// Takes one change of the mirror, which shows it already, into the tables.

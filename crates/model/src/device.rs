@@ -4,11 +4,12 @@
 //! memory of one, or some whole ones. Virtual cards are known by an id of their own; each container takes
 //! memory and cores of so many, or a slice that the card itself keeps apart (MIG). NPUs are like virtual
 //! cards, of several kinds side by side; each container takes whole ones, or a part of one in one of the
-//! sizes that its kind has.
+//! sizes that its kind has. Chips are NPUs that divide themselves in virtual ones: see [`crate::ChipAsk`].
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
+use crate::chip::{CHIP, ChipAsk, ChipLoad, ChipPart, Chips};
 use crate::claim::Purpose;
 use crate::dimension::{PartLoad, Taking};
 use crate::numa::{UnitLoad, Units};
@@ -22,7 +23,7 @@ pub const CORES_WHOLE: i64 = 100;
 /// The kind of all cards that are GPUs.
 pub const GPU: &str = "";
 
-/// Which cards a cluster uses: one of the first two, and NPUs beside it or alone.
+/// Which cards a cluster uses: one of the first two, and NPUs of both forms beside it or alone.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub enum CardFamily {
     /// Shared cards (`volcano.sh/gpu-memory`, `volcano.sh/gpu-number`).
@@ -31,6 +32,19 @@ pub enum CardFamily {
     Virtual,
     /// Ascend NPUs (`huawei.com/Ascend…`).
     Npu,
+    /// Ascend NPUs by their cores (`huawei.com/npu-core`), in MindCluster's way.
+    Chip,
+}
+
+impl CardFamily {
+    /// Whether cards of this kind are of this family.
+    pub fn has(self, kind: &str) -> bool {
+        match self {
+            CardFamily::Shared | CardFamily::Virtual => *kind == *GPU,
+            CardFamily::Npu => *kind != *GPU && *kind != *CHIP,
+            CardFamily::Chip => *kind == *CHIP,
+        }
+    }
 }
 
 /// How the cards of a node are divided.
@@ -105,6 +119,8 @@ pub struct Cards {
     pub list: Arc<[Card]>,
     /// How those that are GPUs are divided.
     pub division: Division,
+    /// What is said of those that are chips.
+    pub chips: Chips,
     /// Kinds of which the node tells and cannot be understood: it has none of them then.
     pub garbled: Vec<Arc<str>>,
 }
@@ -182,6 +198,8 @@ pub struct CardAsk {
     pub number: i64,
     /// What its containers want of virtual cards and NPUs, in their order, kind by kind.
     pub parts: Vec<Part>,
+    /// What it wants of chips.
+    pub chips: Option<ChipAsk>,
     /// Only GPUs that are divided so.
     pub division: DivisionAsk,
     /// Only GPUs whose model holds one of these words, in capital letters; any if there is none.
@@ -199,7 +217,7 @@ pub struct CardAsk {
 impl CardAsk {
     /// Whether nothing is wanted of cards.
     pub fn is_nothing(&self) -> bool {
-        self.memory <= 0 && self.number <= 0 && self.parts.is_empty()
+        self.memory <= 0 && self.number <= 0 && self.parts.is_empty() && self.chips.is_none()
     }
 
     /// Whether it may have the card for what it is: its model, its id, its health.
@@ -250,6 +268,8 @@ pub struct Grant {
     pub cores: i64,
     /// Whether the card is the task's alone.
     pub is_whole: bool,
+    /// Which part of it, if it is a chip that others have parts of, too.
+    pub chip: Option<ChipPart>,
     /// How much of a device's capacity, if it has a part of one.
     pub portion: Option<Arc<[Taking]>>,
     /// Which units of the resource.
@@ -280,6 +300,8 @@ pub struct CardLoad {
     pub cores: i64,
     /// Slices, with the number of their holders.
     pub slices: BTreeMap<Slice, u32>,
+    /// Parts of a chip.
+    pub chip: ChipLoad,
     /// Units of a resource.
     pub units: UnitLoad,
     /// Parts of a device.
@@ -323,6 +345,9 @@ impl CardLoads {
         if let Some(slice) = &grant.slice {
             *load.slices.entry(slice.clone()).or_default() += 1;
         }
+        if let Some(part) = &grant.chip {
+            load.chip.take(part);
+        }
         load.units.take(&grant.units);
         if let Some(portion) = &grant.portion {
             load.parts.take(portion);
@@ -344,6 +369,9 @@ impl CardLoads {
             if *holders == 0 {
                 load.slices.remove(slice);
             }
+        }
+        if let Some(part) = &grant.chip {
+            load.chip.give_back(part);
         }
         load.units.give_back(&grant.units);
         if let Some(portion) = &grant.portion {

@@ -27,6 +27,7 @@
 
 mod attach;
 mod charge;
+mod chip;
 mod claim;
 mod device;
 mod dimension;
@@ -58,6 +59,7 @@ mod volume;
 
 pub use attach::{Attached, attached};
 pub use charge::{Charge, Counted, DEVICE_CLASS, device_class};
+pub use chip::{CHIP, ChipAsk, ChipLoad, ChipPart, ChipShare, ChipSize, Chips, Dvpp, Template};
 pub use claim::{
     Agreement, AttributeRule, CLAIM_DEVICES_MAX, CLAIM_USERS_MAX, ClaimLack, Counter, Device,
     DeviceAsk, DeviceClaim, DeviceRequest, Devices, Draw, Drawer, Passed, Purpose, SelectorId,

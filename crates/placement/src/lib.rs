@@ -58,8 +58,9 @@ pub use plugin::{
     Score, ShareCheck, VictimCheck, VictimQueueOrder, View, Vote,
 };
 pub use plugins::PLUGINS;
+pub use plugins::deviceshare::ChipTeller;
 pub use plugins::extender::{COUNTS_MS, Extender, Verb};
 pub use regard::{Regard, places_on};
 pub use rules::{Problem, Rules, Seat};
-pub use settings::{Difference, PluginSettings, Settings, Switch};
+pub use settings::{Difference, PARAMETERS, PluginSettings, Settings, Switch};
 pub use shuffling::Protection;

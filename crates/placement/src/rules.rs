@@ -225,6 +225,8 @@ impl Rules {
             rules.flat.extend(rows.iter().copied());
             rules.tiers.push(rows);
         }
+        let parameters = action_arguments.get(crate::PARAMETERS);
+        rules.config.devices.hear(parameters);
         rules.couple(tiers);
         rules.hold_together();
         rules.keepers = Keepers::of(&rules.flat);
@@ -352,6 +354,11 @@ impl Rules {
     /// Namespace and name of the ConfigMap that says in which parts cards can be had, if any are.
     pub fn device_config(&self) -> Option<(&str, &str)> {
         self.config.devices.config()
+    }
+
+    /// Who says which chips nodes have; nobody where none are given out.
+    pub fn chip_teller(&self) -> Option<crate::ChipTeller> {
+        self.config.devices.chip_teller()
     }
 
     /// Whether a node is locked while a pod that gets cards is bound to it.

@@ -11,11 +11,15 @@ pub struct Settings {
     pub actions: Vec<String>,
     /// Tiers of plugins; an earlier tier decides first.
     pub tiers: Vec<Vec<PluginSettings>>,
-    /// Arguments of actions, by the action's name.
+    /// Arguments of actions, by the action's name, and [`PARAMETERS`].
     pub action_arguments: BTreeMap<String, Arguments>,
     /// What is done as upstream does it, although there is a better way.
     pub as_upstream: BTreeSet<Difference>,
 }
+
+/// Under this name arguments speak to no action, but of what is around the scheduler. Of upstream's here
+/// counts `useClusterInfoManager`: who tells of MindCluster's chips.
+pub const PARAMETERS: &str = "init-params";
 
 /// What is done otherwise than upstream, for the better, and can be done its way: the section
 /// `compatibility` of the configuration.

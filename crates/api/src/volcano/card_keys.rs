@@ -74,6 +74,27 @@ pub const NPU_PREDICATE_TIME: &str = "predicate-time";
 /// How the names of NPUs' resources begin that are no word of ours.
 pub const NPU_VENDOR: &str = "huawei.com";
 
+/// The kind of chips that are given out in MindCluster's way.
+pub const ASCEND_310P: &str = "Ascend310P";
+/// What a container wants of them, and a node has: cores. Pod annotation: which ones it has.
+pub const NPU_CORE: &str = "huawei.com/npu-core";
+/// Pod annotation: which parts of chips the device plugin has made for it.
+pub const ASCEND_REAL: &str = "huawei.com/AscendReal";
+/// Node annotation: all its chips, the keys of a JSON object.
+pub const BASE_DEVICES: &str = "baseDeviceInfos";
+/// Node label: the kind of its chips, after a vendor.
+pub const ACCELERATOR: &str = "accelerator";
+/// Node label: how many cores each of its chips has, after their kind.
+pub const SERVER_TYPE: &str = "servertype";
+/// Pod label: which kind of chips it wants cores of.
+pub const RING_CONTROLLER: &str = "ring-controller.atlas";
+/// Value of [`RING_CONTROLLER`]: of Ascend 310P.
+pub const RING_CONTROLLER_310P: &str = "ascend-310P";
+/// Pod label: `high` if it wants more cpus with its part of a chip.
+pub const VNPU_LEVEL: &str = "vnpu-level";
+/// Pod label: whether it wants all media units of the chip (`yes`), none (`no`), or some (`null`).
+pub const VNPU_DVPP: &str = "vnpu-dvpp";
+
 /// Node annotation: its NPUs of a kind, as a JSON list.
 pub fn npu_register(kind: &str) -> String {
     format!("hami.io/node-register-{kind}")

@@ -1,10 +1,13 @@
 //! Questions to others than the API: what came of them.
 
 use api::time::Time;
+use api::volcano::chip_devices::{ChipReading, ChipSource};
 use api::volcano::device_config::DeviceConfig;
+use engine::ChipTeller;
 use model::{Query, Question};
 
 use super::Driver;
+use crate::chips::{self, ChipLists};
 use crate::devices::{self, DeviceConfigs, Found};
 use crate::extender::{Extending, Framed, Heard, Herald};
 use crate::log::Record;
@@ -22,6 +25,8 @@ pub(super) struct Asking {
     extender: Option<Extending>,
     /// What says in which parts cards can be had.
     devices: Option<DeviceConfigs>,
+    /// What says which chips there are.
+    chips: Option<ChipLists>,
     /// What that is told.
     pub(super) herald: Option<Herald>,
 }
@@ -31,6 +36,7 @@ pub(super) struct Asking {
 enum Answer {
     Measured(Result<Reading, String>),
     Opined(Result<Heard, String>),
+    Listed(Result<ChipReading, String>),
     /// Nothing is said to news but that they were heard.
     Told(Result<(), String>),
 }
@@ -41,6 +47,7 @@ impl Answer {
         match self {
             Answer::Measured(reading) => reading.as_ref().map(Reading::text).map_err(Clone::clone),
             Answer::Opined(heard) => heard.as_ref().map(Heard::text).map_err(Clone::clone),
+            Answer::Listed(reading) => reading.as_ref().map(chips::text).map_err(Clone::clone),
             Answer::Told(heard) => heard.clone().map(|()| String::new()),
         }
     }
@@ -50,11 +57,18 @@ impl Asking {
     /// Nobody is asked what no rule wants to know.
     pub(super) fn of(settings: &Settings) -> Asking {
         let engine = settings.engine.as_ref();
+        let source = |teller| match teller {
+            ChipTeller::Cluster => ChipSource::Cluster,
+            ChipTeller::Plugins => ChipSource::Plugins,
+        };
         let measuring = engine.filter(|it| it.engine.wants_measures());
         Asking {
             measures: measuring.and_then(|it| Measures::new(&it.metrics)),
             extender: engine.and_then(|it| Extending::new(it.engine.extender())),
             devices: engine.and_then(|it| it.engine.device_config().map(DeviceConfigs::new)),
+            chips: engine
+                .and_then(|it| it.engine.chip_teller())
+                .map(|teller| ChipLists::new(source(teller))),
             herald: engine.and_then(|it| Herald::new(it.engine.extender())),
         }
     }
@@ -69,6 +83,7 @@ impl Asking {
     /// Whether all is known without which nothing can be decided.
     pub(super) fn is_ready(&self) -> bool {
         self.devices.as_ref().is_none_or(DeviceConfigs::is_read)
+            && self.chips.as_ref().is_none_or(ChipLists::is_read)
     }
 
     /// Whether nobody waits for an answer.
@@ -95,6 +110,7 @@ impl Asking {
         self.measures.iter_mut().for_each(|it| it.hurry(now));
         self.extender.iter_mut().for_each(|it| it.hurry(now));
         self.devices.iter_mut().for_each(|it| it.hurry(now));
+        self.chips.iter_mut().for_each(|it| it.hurry(now));
         self.herald.iter_mut().for_each(|it| it.hurry(now));
     }
 
@@ -102,8 +118,9 @@ impl Asking {
         let measures = self.measures.as_ref().and_then(Measures::wake);
         let extender = self.extender.as_ref().and_then(Extending::wake);
         let devices = self.devices.as_ref().and_then(DeviceConfigs::wake);
+        let chips = self.chips.as_ref().and_then(ChipLists::wake);
         let herald = self.herald.as_ref().and_then(Herald::wake);
-        let wakes = [measures, extender, devices, herald];
+        let wakes = [measures, extender, devices, chips, herald];
         wakes.into_iter().flatten().min()
     }
 
@@ -130,6 +147,11 @@ impl Driver {
         let measures = self.asking.measures.as_ref().filter(|it| it.asked(id));
         let extender = self.asking.extender.as_ref().filter(|it| it.asked(id));
         let herald = self.asking.herald.as_ref().filter(|it| it.asked(id));
+        let chips = self.asking.chips.as_ref().filter(|it| it.asked(id));
+        if let Some(chips) = chips {
+            let answer = Answer::Listed(chips.read(answer));
+            return self.answered(id, answer, now);
+        }
         let answer = match (measures, extender, herald) {
             (Some(measures), ..) => {
                 let room = |node: &str| cycles.room_of(node);
@@ -161,6 +183,15 @@ impl Driver {
                 Err(why) => Err(why),
             };
             self.configured(id, answer, now);
+            return Ok(());
+        }
+        if self.asking.chips.as_ref().is_some_and(|it| it.asked(id)) {
+            let read = |text: String| chips::of_text(&text).ok_or_else(unreadable);
+            let answer = match answer {
+                Ok(text) => Ok(read(text)?),
+                Err(why) => Err(why),
+            };
+            self.answered(id, Answer::Listed(answer), now);
             return Ok(());
         }
         let extender = self.asking.extender.as_ref();
@@ -203,6 +234,7 @@ impl Driver {
                     .for_each(|it| it.answered(id, heard.clone()));
                 self.put_opinions(now);
             }
+            Answer::Listed(reading) => self.chips_listed(reading, now),
             Answer::Told(heard) => {
                 let herald = self.asking.herald.as_mut();
                 let herald = herald.filter(|it| it.asked(id));
@@ -211,6 +243,20 @@ impl Driver {
             }
         }
         self.say_asking();
+    }
+
+    /// What MindCluster's ConfigMaps say counts, and what is wrong with them is told.
+    fn chips_listed(&mut self, answer: Result<ChipReading, String>, now: Time) {
+        let Some(chips) = &mut self.asking.chips else {
+            return;
+        };
+        let news = chips.answered(answer, now);
+        if let Some(cycles) = self.cycles.as_mut().filter(|_| !news.nodes.is_empty()) {
+            cycles.put_chips(chips.known().clone(), &news.nodes, &self.mirror, now);
+        }
+        if let Some(trouble) = news.trouble {
+            self.notice(Level::Warning, trouble);
+        }
     }
 
     /// Takes an answer about the device plugins' ConfigMap; any other is given back.
@@ -264,6 +310,10 @@ impl Driver {
         let devices = self.asking.devices.as_mut();
         if let Some(get) = devices.and_then(|it| it.poll(id, now)) {
             return Some(get);
+        }
+        let chips = self.asking.chips.as_mut();
+        if let Some(ask) = chips.and_then(|it| it.poll(id, now)) {
+            return Some(Request::Ask(ask));
         }
         self.tell_news(now);
         let measures = self.asking.measures.as_mut();
@@ -323,6 +373,9 @@ impl Driver {
             .iter_mut()
             .for_each(|it| it.advance(now));
         self.asking.herald.iter_mut().for_each(|it| it.advance(now));
+        if self.asking.chips.as_ref().is_some_and(|it| it.is_late(now)) {
+            self.chips_listed(Err("no answer came".to_owned()), now);
+        }
         self.heed_consents(now);
         self.put_opinions(now);
         self.say_asking();

@@ -73,13 +73,15 @@ pub(super) fn of_action(action: &ActionConf, arguments: &Arguments, remarks: &mu
             continue;
         }
         let field = format!("{}.arguments.{}", action.field, entry.key);
-        let is_read = engine::ACTIONS
-            .iter()
-            .any(|row| row.name == action.name && row.configure.is_some());
+        let is_read = match &*action.name {
+            engine::PARAMETERS => entry.key == "useClusterInfoManager",
+            name => (engine::ACTIONS.iter()).any(|row| row.name == name && row.configure.is_some()),
+        };
         if known.contains(&&*entry.key) && is_read {
             continue;
         }
-        if known.contains(&&*entry.key) {
+        // Of those upstream itself hands on whatever is there.
+        if known.contains(&&*entry.key) || action.name == engine::PARAMETERS {
             let text = "changes nothing here".to_owned();
             remarks.note(entry.place, &field, text, String::new());
         } else {

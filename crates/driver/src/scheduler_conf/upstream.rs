@@ -36,6 +36,8 @@ pub(super) const ACTION_ARGUMENTS: &[(&str, &[&str])] = &[
         ],
     ),
     ("reclaim", &["predicateErrorCacheEnable"]),
+    // No action: what MindCluster's plugins are told at their start.
+    ("init-params", &["useClusterInfoManager"]),
 ];
 
 /// Volcano's plugins.

@@ -5,8 +5,8 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
 use model::{
-    Amount, CardFamily, CardLack, DeviceLack, GPU, GangId, Kind, NoFit, Node, NodeId, NumaLack,
-    NumaLayout, Refusal, Standing, Tables, Task, TaskId,
+    Amount, Card, CardFamily, CardLack, CardLoad, Chips, DeviceLack, GangId, Grant, Kind, NoFit,
+    Node, NodeId, NumaLack, NumaLayout, Refusal, Standing, Tables, Task, TaskId,
 };
 use placement::places_on;
 
@@ -61,8 +61,8 @@ impl Scarce {
         let amount = match self {
             Scarce::Cards(family) => cards_of(node, task, family),
             Scarce::Devices => {
-                let has = |grant: &&model::Grant| grant.is_whole || grant.portion.is_some();
-                let is_one = |grant: &&model::Grant| is_device(node, &grant.card);
+                let has = |grant: &&Grant| grant.is_whole || grant.portion.is_some();
+                let is_one = |grant: &&Grant| is_device(node, &grant.card);
                 let held = task.grants.iter().filter(has).filter(is_one);
                 let devices: BTreeSet<&Arc<str>> = held.map(|grant| &grant.card).collect();
                 Amount::pieces("devices", number(devices.len()))
@@ -84,13 +84,12 @@ impl Scarce {
     pub(super) fn left(self, tables: &Tables, node: &Node) -> i64 {
         match self {
             Scarce::Cards(family) => {
-                let left = |card: &model::Card| match node.cards.of(&card.id) {
+                let left = |card: &Card| match node.cards.of(&card.id) {
                     Some(load) if load.owners > 0 => 0,
-                    Some(load) => card.memory.saturating_sub(load.memory).max(0),
-                    None => card.memory,
+                    load => left_of(node, card, load),
                 };
                 let cards = node.spec.cards.list.iter();
-                let cards = cards.filter(|card| is_of(&card.kind, family));
+                let cards = cards.filter(|card| family.has(&card.kind));
                 cards.map(left).fold(0, i64::saturating_add)
             }
             Scarce::Devices => {
@@ -99,7 +98,7 @@ impl Scarce {
                         true => tables.shared_loads(),
                         false => &node.cards,
                     };
-                    loads.of(&device.id).is_some_and(model::CardLoad::is_had)
+                    loads.of(&device.id).is_some_and(CardLoad::is_had)
                 };
                 let free = node.spec.devices.list.iter();
                 let free = free.filter(|it| it.standing == Standing::Free && !is_had(it));
@@ -123,10 +122,6 @@ fn number(count: usize) -> i64 {
     i64::try_from(count).unwrap_or(i64::MAX)
 }
 
-fn is_of(kind: &str, family: CardFamily) -> bool {
-    (kind == GPU) == (family != CardFamily::Npu)
-}
-
 fn is_device(node: &Node, id: &str) -> bool {
     node.spec.devices.list.iter().any(|it| *it.id == *id)
 }
@@ -135,13 +130,14 @@ fn is_device(node: &Node, id: &str) -> bool {
 /// all but shared GPUs as it likes, so these go by what they are.
 fn cards_of(node: &Node, task: &Task, family: CardFamily) -> Amount {
     let (mut whole, mut memory, mut kind) = (0_i64, 0_i64, None);
-    for grant in task.grants.iter().filter(|it| is_of(&it.kind, family)) {
+    for grant in task.grants.iter().filter(|it| family.has(&it.kind)) {
         let mut cards = node.spec.cards.list.iter();
         let Some(card) = cards.find(|it| it.id == grant.card && it.kind == grant.kind) else {
             continue;
         };
         kind = Some(&card.kind);
         match (family, grant.is_whole) {
+            (CardFamily::Chip, _) => whole = whole.saturating_add(cores_of(node, grant)),
             (CardFamily::Shared, true) => whole += 1,
             // Nobody else may have any of it.
             (_, true) => memory = memory.saturating_add(card.memory),
@@ -151,8 +147,29 @@ fn cards_of(node: &Node, task: &Task, family: CardFamily) -> Amount {
     match (family, kind) {
         (CardFamily::Shared, _) if whole > 0 => Amount::pieces("volcano.sh/gpu-number", whole),
         (CardFamily::Shared, _) => Amount::pieces("volcano.sh/gpu-memory", memory),
+        (CardFamily::Chip, _) => Amount::pieces("huawei.com/npu-core", whole),
         (CardFamily::Npu, Some(kind)) => Amount::pieces(format!("{kind} memory"), memory),
         (CardFamily::Npu | CardFamily::Virtual, _) => Amount::pieces("GPU memory", memory),
+    }
+}
+
+/// What nobody holds of a card on which nobody is alone: its memory, or a chip's cores.
+fn left_of(node: &Node, card: &Card, load: Option<&CardLoad>) -> i64 {
+    let (whole, held) = match node.spec.cards.chips {
+        Chips::Of(size) if CardFamily::Chip.has(&card.kind) => {
+            (size.cores, load.map_or(0, |load| load.chip.held().cores))
+        }
+        _ => (card.memory, load.map_or(0, |load| load.memory)),
+    };
+    whole.saturating_sub(held).max(0)
+}
+
+/// How many cores of a chip somebody has.
+fn cores_of(node: &Node, grant: &Grant) -> i64 {
+    match (grant.chip, node.spec.cards.chips) {
+        (Some(part), _) => part.template.size().cores,
+        (None, Chips::Of(size)) => size.cores,
+        (None, _) => 0,
     }
 }
 

@@ -4,7 +4,7 @@
 use std::collections::BTreeSet;
 
 use checker::{check, describe};
-use model::{Grant, Phase, Tables, Trial};
+use model::{CardFamily, Grant, Phase, Tables, Trial};
 
 use crate::dice::Dice;
 use crate::fixture::World;
@@ -22,7 +22,8 @@ fn script(seed: u64) -> Vec<String> {
     }
     lines.push(match is_virtual {
         true => format!(
-            "deviceshare VGPUEnable {} {} {} {}",
+            "deviceshare VGPUEnable {} {} {} {} {}",
+            pick(&["", "AscendMindClusterVNPUEnable"]),
             pick(&["", "AscendHAMiVNPUEnable"]),
             pick(&["", "SchedulePolicy=binpack", "SchedulePolicy=spread"]),
             pick(&["", "ScheduleWeight=3"]),
@@ -36,7 +37,8 @@ fn script(seed: u64) -> Vec<String> {
     for node in 0..3 {
         lines.push(match is_virtual {
             true => format!(
-                "node n{node} cpu=16 vgpu={}:{}:{} {} {} {}",
+                "node n{node} cpu=16 {} vgpu={}:{}:{} {} {} {}",
+                pick(&["", "chips=2:8", "chips=1:10"]),
                 pick(&["1", "2", "4"]),
                 pick(&["8000", "24576"]),
                 pick(&["2", "4"]),
@@ -54,7 +56,15 @@ fn script(seed: u64) -> Vec<String> {
     for at in 0..14 {
         let ask = match is_virtual {
             true => format!(
-                "vgpu={}:{}:{} {} {} {}",
+                "{} vgpu={}:{}:{} {} {} {}",
+                pick(&[
+                    "",
+                    "",
+                    "cores=1",
+                    "cores=2 level=high",
+                    "cores=4 dvpp=yes",
+                    "cores=8",
+                ]),
                 pick(&["1", "1", "2"]),
                 pick(&["2000", "6000", "50%"]),
                 pick(&["0", "30", "100"]),
@@ -82,7 +92,7 @@ fn script(seed: u64) -> Vec<String> {
         let other = pick(&["0", "1", "2", "3", "4", "5"]);
         lines.push(
             match &*pick(&[
-                "gang", "gang", "gang", "run", "end", "delete", "release", "refuse",
+                "gang", "gang", "gang", "run", "end", "delete", "release", "refuse", "settle",
             ]) {
                 "gang" => gang,
                 "delete" => format!("delete a/g{other}-0"),
@@ -124,7 +134,8 @@ fn an_npu_is_of_the_kind_that_is_wanted_and_serves_one_container_of_a_pod() {
                 continue;
             };
             let mut ids = BTreeSet::new();
-            for grant in task.grants.iter().filter(|grant| !grant.kind.is_empty()) {
+            let npus = task.grants.iter();
+            for grant in npus.filter(|grant| CardFamily::Npu.has(&grant.kind)) {
                 let part = &ask.parts[grant.part as usize];
                 assert_eq!(part.kind, grant.kind, "seed {seed}: {}", task.key);
                 assert!(ids.insert(&grant.card), "seed {seed}: {}", task.key);

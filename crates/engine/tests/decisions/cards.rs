@@ -7,6 +7,8 @@ use model::{
 };
 use placement::{Argument, PluginSettings};
 
+use crate::chips;
+
 /// `vgpu=1:4000:30` or `vgpu=1:50%` for each container, `gpumem=4000`, `gpunum=2`, and what cards it may
 /// be; `npu=Ascend310P:1:6144:vir02`, the last word being the part's size. Whether the word speaks of cards.
 pub fn wants(cards: &mut CardAsk, word: &str, value: &str) -> bool {
@@ -45,13 +47,16 @@ pub fn wants(cards: &mut CardAsk, word: &str, value: &str) -> bool {
             cards.division = division(value).map_or(DivisionAsk::Unknown, DivisionAsk::Only);
         }
         "cards-apart" => cards.apart = true,
-        _ => return false,
+        _ => return chips::wants(cards, word, value),
     }
     true
 }
 
 /// `CARD:MIB:CORES`, `CARD[group1-0]:MIB:CORES`, or `CARD:all`; `KIND/CARD:MIB` of an NPU
 pub fn grant(text: &str) -> Grant {
+    if let Some(grant) = chips::grant(text) {
+        return grant;
+    }
     let (kind, text) = text.split_once('/').unwrap_or((GPU, text));
     let mut parts = text.split(':');
     let mut next = || parts.next().unwrap_or("0");
@@ -92,6 +97,9 @@ pub fn granted(grants: &[Grant]) -> String {
             let takings: Vec<String> = takings.collect();
             return format!("{}:{}", grant.card, takings.join(","));
         }
+        if let Some(part) = &grant.chip {
+            return format!("{}:{}", grant.card, part.template.name());
+        }
         let amount = match (grant.is_whole, grant.memory, grant.cores) {
             (true, 0, 0) => "all".to_owned(),
             (_, memory, 0) => memory.to_string(),
@@ -115,7 +123,7 @@ fn division(mode: &str) -> Option<Division> {
 
 /// What a node's words say of its cards: `vgpu=COUNT:MIB:USERS`, `gpushare=COUNT:MIB`, `model=A100`,
 /// `sick=0,1`, `mig` or `mps`, `garbled`; of each kind of NPUs `npu=KIND:COUNT:MIB:USERS`, how many of them a
-/// network has (`network=2`), and `npu-garbled=KIND`.
+/// network has (`network=2`), and `npu-garbled=KIND`; of chips see [`chips::add`].
 #[derive(Default)]
 pub struct OfNode {
     listed: Option<(bool, Vec<i64>)>,
@@ -125,6 +133,7 @@ pub struct OfNode {
     npus: Vec<String>,
     network: Option<i64>,
     garbled: Vec<Arc<str>>,
+    chips: String,
 }
 
 impl OfNode {
@@ -141,6 +150,7 @@ impl OfNode {
             "garbled" => self.garbled.push(GPU.into()),
             "npu" => self.npus.push(value.to_owned()),
             "network" => self.network = Some(value.parse().expect("a number")),
+            "chips" => self.chips = value.to_owned(),
             "npu-garbled" => self.garbled.push(value.into()),
             _ => return false,
         }
@@ -167,11 +177,16 @@ impl OfNode {
             ..Card::default()
         };
         let npus = self.npus.iter().flat_map(|words| self.npus_of(node, words));
-        Cards {
+        let mut cards = Cards {
             list: (0..number(0, 0)).map(card).chain(npus).collect(),
             division: self.division,
             garbled: self.garbled.clone(),
+            ..Cards::default()
+        };
+        if !self.chips.is_empty() {
+            chips::add(&mut cards, &self.chips, &self.sick);
         }
+        cards
     }
 
     fn npus_of(&self, node: &str, words: &str) -> Vec<Card> {

@@ -15,7 +15,7 @@ use model::{
 use placement::{Argument, PluginSettings};
 
 use crate::parse::{self, TaskWords, key};
-use crate::{cards, numa, volumes};
+use crate::{cards, chips, numa, volumes};
 
 /// One row to feed to tables.
 pub type Feed = Box<dyn Fn(&mut Tables)>;
@@ -107,6 +107,12 @@ impl World {
             "told" => {
                 let (key, units) = rest.split_once(' ').expect("pod resource:units");
                 self.edit(key, |pod| pod.grants = vec![numa::grant(units)]);
+            }
+            "settle" => {
+                let (key, group) = rest.split_once(' ').unwrap_or((rest, ""));
+                self.edit(key, |pod| {
+                    chips::settle(&mut pod.grants, group.parse().ok())
+                });
             }
             "actions" => {
                 let names = rest.split_whitespace().map(str::to_owned);

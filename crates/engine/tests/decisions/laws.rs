@@ -21,7 +21,7 @@ pub fn played(script: Vec<String>) -> World {
     for line in script {
         let (verb, rest) = line.split_once(' ').unwrap_or((&line, ""));
         let prefix = rest.split(' ').next().unwrap_or_default();
-        let is_change = ["run", "end", "release", "told"].contains(&verb);
+        let is_change = ["run", "end", "release", "told", "settle"].contains(&verb);
         let is_over = over.iter().any(|gone| prefix.starts_with(gone.as_str()));
         if is_change && (!world.has_pod_on_a_node(prefix) || is_over) {
             continue;

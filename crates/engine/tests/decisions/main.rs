@@ -5,6 +5,7 @@ mod alike_laws;
 mod card_laws;
 mod cards;
 mod changing;
+mod chips;
 mod claim_laws;
 mod class_laws;
 mod counted;

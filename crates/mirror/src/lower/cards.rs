@@ -1,6 +1,6 @@
 //! What a bound pod is told of its cards, in the words of upstream's device plugins.
 //!
-//! Source: `specs/volcano.md`, section A.7; of NPUs HAMi's protocol of device plugins.
+//! Source: `specs/volcano.md`, section A.7; of NPUs HAMi's protocol of device plugins, of chips MindCluster's.
 
 use std::collections::BTreeSet;
 use std::fmt::Write as _;
@@ -10,11 +10,11 @@ use api::shared::Word;
 use api::time::Time;
 use api::volcano::{
     BIND_PHASE, BIND_PHASE_ALLOCATING, BIND_TIME, GPU_INDEX, NPU_BIND_PHASE, NPU_BIND_TIME,
-    NPU_NODE, NPU_PREDICATE_TIME, NPU_TIME, PREDICATE_TIME, SHARED_LOCK, VGPU_IDS, VGPU_LOCK,
-    VGPU_NODE, VGPU_TIME, VGPU_TO_ALLOCATE, VGPU_VENDOR, npu_allocated, npu_runtime,
+    NPU_CORE, NPU_NODE, NPU_PREDICATE_TIME, NPU_TIME, PREDICATE_TIME, SHARED_LOCK, VGPU_IDS,
+    VGPU_LOCK, VGPU_NODE, VGPU_TIME, VGPU_TO_ALLOCATE, VGPU_VENDOR, npu_allocated, npu_runtime,
     npu_to_allocate,
 };
-use model::{CardAsk, GPU, Grant, Part};
+use model::{CHIP, CardAsk, GPU, Grant, Part};
 use serde::Serialize;
 
 /// The annotations of a pod that gets these cards on the node now; none if it gets none.
@@ -40,9 +40,18 @@ pub(super) fn annotations(ask: &CardAsk, grants: &[Grant], node: &str, now: Time
             (VGPU_TIME.into(), seconds.clone()),
         ]));
     }
-    if npus.is_empty() {
-        return told;
+    if !npus.is_empty() {
+        told.extend(of_all_npus(&npus, grants, node, seconds));
     }
+    if ask.chips.is_some() {
+        told.extend(of_chips(grants, now));
+    }
+    told
+}
+
+/// What a pod is told of its NPUs, kind by kind.
+fn of_all_npus(npus: &[Numbered<'_>], grants: &[Grant], node: &str, seconds: Word) -> TextMap {
+    let mut told = TextMap::new();
     let kinds: BTreeSet<&str> = npus.iter().map(|(_, part)| &*part.kind).collect();
     for kind in kinds {
         let parts = npus.iter().filter(|(_, part)| *part.kind == *kind);
@@ -59,10 +68,34 @@ pub(super) fn annotations(ask: &CardAsk, grants: &[Grant], node: &str, now: Time
     told
 }
 
+/// The numbers of whole chips, or of one that and which part of it.
+fn of_chips(grants: &[Grant], now: Time) -> TextMap {
+    let chips = grants.iter().filter(|grant| *grant.kind == *CHIP);
+    let chips: Vec<String> = chips
+        .map(|grant| {
+            let number = grant.card.rsplit('-').next().unwrap_or_default();
+            match grant.chip {
+                Some(part) => format!("{number}-{}", part.template.name()),
+                None => number.to_owned(),
+            }
+        })
+        .collect();
+    if chips.is_empty() {
+        return TextMap::new();
+    }
+    let nanos = now.micros().saturating_mul(1_000);
+    TextMap::from([
+        (NPU_CORE.into(), chips.join(",").into()),
+        (NPU_PREDICATE_TIME.into(), nanos.to_string().into()),
+    ])
+}
+
 /// The locks of a node under which a pod is given these cards: one for each kind, each named after it.
 pub(super) fn locks(ask: &CardAsk, grants: &[Grant]) -> Vec<Box<str>> {
     let is_shared = ask.memory > 0 || ask.number > 0;
-    let kinds = grants.iter().filter(|grant| grant.units.is_empty());
+    // Chips have none.
+    let is_locked = |grant: &&Grant| grant.units.is_empty() && *grant.kind != *CHIP;
+    let kinds = grants.iter().filter(is_locked);
     let kinds: BTreeSet<&str> = kinds.map(|grant| &*grant.kind).collect();
     let name = |kind: &str| match kind {
         GPU if is_shared => SHARED_LOCK.into(),

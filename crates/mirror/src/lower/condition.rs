@@ -271,7 +271,7 @@ fn refusal_text(refusal: &Refusal) -> String {
         Refusal::Cards { family, .. } => match family {
             CardFamily::Shared => "GpuShare no enough gpu".to_owned(),
             CardFamily::Virtual => "hami-vgpuDeviceSharing error".to_owned(),
-            CardFamily::Npu => "no ascend device available".to_owned(),
+            CardFamily::Npu | CardFamily::Chip => "no ascend device available".to_owned(),
         },
         Refusal::Extender { why, .. } => format!("node(s) were refused by the extender: {why}"),
         Refusal::Unanswered => "node(s) were not yet answered for by the extender".to_owned(),

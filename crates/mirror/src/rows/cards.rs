@@ -7,6 +7,7 @@ use std::collections::BTreeSet;
 use std::sync::Arc;
 
 use api::core::{Container, Node, Pod, ResourceList};
+use api::volcano::chip_devices::ChipDevices;
 use api::volcano::device_config::{DeviceConfig, GpuResources, Way};
 use api::volcano::{
     GPU_INDEX, GPU_MEMORY, GPU_NUMBER, GPU_UNHEALTHY_IDS, NOUSE_GPU_TYPE, NOUSE_GPU_UUID,
@@ -18,6 +19,9 @@ use model::{
     Grant, Memory, Part, Slice, Tables, Vector,
 };
 
+use crate::held::Mirror;
+
+mod chips;
 mod npus;
 
 /// No card has more MiB: what lies beyond is a slip of the pen.
@@ -28,6 +32,7 @@ const MEMORY_MAX: i64 = 1 << 40;
 pub(super) struct CardRules {
     families: Vec<CardFamily>,
     config: DeviceConfig,
+    chips: Arc<ChipDevices>,
 }
 
 /// What is there cannot be understood.
@@ -38,15 +43,23 @@ impl CardRules {
     pub(super) fn of(families: Vec<CardFamily>) -> CardRules {
         CardRules {
             families,
-            config: DeviceConfig::default(),
+            ..CardRules::default()
         }
     }
 
     /// The same with what a ConfigMap says of them.
     pub(super) fn with_config(&self, config: DeviceConfig) -> CardRules {
         CardRules {
-            families: self.families.clone(),
             config,
+            ..self.clone()
+        }
+    }
+
+    /// The same with what is known of nodes' chips.
+    pub(super) fn with_chips(&self, chips: Arc<ChipDevices>) -> CardRules {
+        CardRules {
+            chips,
+            ..self.clone()
         }
     }
 
@@ -56,12 +69,17 @@ impl CardRules {
     }
 
     /// The cards that a node tells of.
-    pub(super) fn of_node(&self, node: &Node) -> Cards {
+    pub(super) fn of_node(&self, mirror: &Mirror, node: &Node) -> Cards {
         let mut cards = Cards::default();
         for family in &self.families {
             let read = match family {
                 CardFamily::Shared => shared(node),
                 CardFamily::Virtual => self.registered(node),
+                CardFamily::Chip => {
+                    let pods = mirror.pods_on(&node.metadata.name).map(|pod| &**pod);
+                    chips::add(&self.chips, node, pods, &mut cards);
+                    continue;
+                }
                 CardFamily::Npu => {
                     npus::add(&self.config.npus, node, &mut cards);
                     continue;
@@ -94,6 +112,7 @@ impl CardRules {
                         choose(&mut ask, pod);
                     }
                 }
+                CardFamily::Chip => ask.chips = chips::ask(pod),
                 CardFamily::Npu => ask.parts.extend(npus::parts(&self.config.npus, pod)),
             }
         }
@@ -111,6 +130,7 @@ impl CardRules {
                     let npus = self.config.npus.iter();
                     npus.map(|npu| &*npu.resource_memory_name).collect()
                 }
+                CardFamily::Chip => Vec::new(),
             }
         })
     }
@@ -140,6 +160,7 @@ impl CardRules {
                     grants.extend(annotation(GPU_INDEX).map(|text| by_place(pod, text)));
                 }
                 CardFamily::Virtual => grants.extend(annotation(VGPU_IDS).map(|text| by_id(text))),
+                CardFamily::Chip => grants.push(chips::held_by(pod)),
                 CardFamily::Npu => {
                     let ask = self.of_pod(pod).unwrap_or_default();
                     grants.push(npus::held_by(&self.config.npus, pod, &ask.parts));
@@ -193,7 +214,7 @@ impl CardRules {
         Ok(Cards {
             list: list.into(),
             division,
-            garbled: Vec::new(),
+            ..Cards::default()
         })
     }
 

@@ -137,7 +137,7 @@ impl Rows {
             spec.images = node.status.images.names().clone();
         }
         if !self.cards.is_empty() {
-            spec.cards = self.cards.of_node(node);
+            spec.cards = self.cards.of_node(mirror, node);
         }
         self.put_devices(mirror, node, &mut spec, tables);
         tables.put_node(spec);

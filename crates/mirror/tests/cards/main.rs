@@ -1,5 +1,6 @@
 //! Cards: what nodes tell of them, what pods want and have, and what a bound pod is told.
 
+mod chips;
 mod npus;
 mod renamed;
 

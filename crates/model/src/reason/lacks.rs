@@ -5,29 +5,50 @@ use std::sync::Arc;
 /// What lacks of a node's cards.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub enum CardLack {
+    /// The task wants so many cores of chips that they are neither whole chips nor a part of one.
+    Amount,
     /// Too little is left on cards that the task must share with nobody whom it avoids.
     Avoided,
     /// Fewer cards than are wanted would do, even if nobody used them.
     Few,
+    /// The task says in a word that nobody knows how it uses media units of chips.
+    Dvpp,
     /// What the node says of its cards cannot be understood.
     Garbled,
     /// They are divided in another way than the task asks for.
     Mode,
+    /// The node is being taken out of use: none of its chips is given out.
+    SetApart,
     /// A container has one card in part, not several.
     Split,
     /// Too little is left of them.
     Taken,
+    /// Parts of another size were given out there that its device plugin has not made yet.
+    Unsettled,
+    /// Nobody has told which chips there are.
+    Untold,
 }
 
 impl CardLack {
     pub(super) fn words(self) -> &'static str {
         match self {
+            CardLack::Amount => "where so many AI cores are neither whole chips nor a part of one",
             CardLack::Avoided => "with too little left on cards apart from those it avoids",
+            CardLack::Dvpp => {
+                "with chips, of which its label vnpu-dvpp wants neither yes, no nor null"
+            }
             CardLack::Few => "without enough suitable cards",
             CardLack::Garbled => "whose cards cannot be understood",
             CardLack::Mode => "whose cards run in another mode than it asks for",
+            CardLack::SetApart => {
+                "whose chips are given to nobody, as it is set apart (PreSeparate)"
+            }
             CardLack::Split => "of whose cards a container has one in part, not several",
             CardLack::Taken => "with too little left on its cards",
+            CardLack::Unsettled => {
+                "whose device plugin has yet to make parts of another size (AscendReal)"
+            }
+            CardLack::Untold => "of whose chips no list of devices is known",
         }
     }
 }

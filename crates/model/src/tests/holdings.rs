@@ -7,8 +7,8 @@ use super::dice::Dice;
 use super::{CASES, one};
 use crate::device::Slice;
 use crate::{
-    CardLoad, CardLoads, Census, Dimension, Gang, Grant, Key, Kind, NodeSpec, PartLoad, Phase,
-    ShapeId, ShapeSpec, Tables, Taking, TaskSpec, Units, Vector,
+    CardLoad, CardLoads, Census, ChipPart, Dimension, Gang, Grant, Key, Kind, NodeSpec, PartLoad,
+    Phase, ShapeId, ShapeSpec, Tables, Taking, TaskSpec, Template, Units, Vector,
 };
 
 fn taking(dice: &mut Dice) -> Taking {
@@ -42,6 +42,11 @@ fn grant(dice: &mut Dice) -> Grant {
         units: (0..dice.roll(4)).map(|_| dice.roll(6) as u32).collect(),
         is_shared: false,
         is_claimed: false,
+        chip: (dice.roll(3) == 0).then(|| ChipPart {
+            template: *one(dice, &Template::ALL),
+            is_settled: dice.roll(2) == 0,
+            group: (dice.roll(2) == 0).then(|| dice.roll(4) as u32),
+        }),
     }
 }
 
@@ -60,6 +65,18 @@ fn check_load(load: &CardLoad, held: &[&Grant]) {
         *slices.entry(slice).or_default() += 1;
     }
     assert_eq!(load.slices, slices);
+    let chips: Vec<ChipPart> = held.iter().filter_map(|it| it.chip).collect();
+    let templates = |is_it: &dyn Fn(&ChipPart) -> bool| {
+        let mut counts = BTreeMap::new();
+        for part in chips.iter().filter(|it| is_it(it)) {
+            *counts.entry(part.template).or_insert(0) += 1;
+        }
+        counts
+    };
+    assert_eq!(load.chip.templates, templates(&|_| true));
+    assert_eq!(load.chip.unsettled, templates(&|part| !part.is_settled));
+    let groups: BTreeSet<u32> = chips.iter().filter_map(|part| part.group).collect();
+    assert!(load.chip.groups.keys().eq(&groups));
     let units: BTreeSet<u32> = held.iter().flat_map(|it| it.units.iter()).collect();
     assert_eq!(*load.units.held(), units.into_iter().collect::<Units>());
     let portions: Vec<&[Taking]> = held.iter().filter_map(|it| it.portion.as_deref()).collect();

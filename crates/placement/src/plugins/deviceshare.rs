@@ -1,19 +1,20 @@
 //! Deviceshare: which cards of a node a task gets, or parts of which.
 //!
 //! Source: `specs/volcano.md`, sections 3.5, 3.7 and A.7; of NPUs Volcano's user guide of Ascend vNPUs,
-//! HAMi mode. What a task gets is chosen when it is placed
+//! HAMi mode, and its way with MindCluster's. What a task gets is chosen when it is placed
 //! and held by its row: a trial that is rewound gives it back.
 
+mod chips;
 mod choice;
 mod slices;
 
 use std::collections::BTreeMap;
 
 use model::{
-    CardAsk, CardFamily, CardLack, Cards, GPU, Grant, NodeId, Part, Refusal, Shape, TaskId,
+    CHIP, CardAsk, CardFamily, CardLack, Cards, GPU, Grant, NodeId, Part, Refusal, Shape, TaskId,
 };
 
-use crate::arguments::{Arguments, Asked, Switched};
+use crate::arguments::{Argument, Arguments, Asked, Switched};
 use crate::plugin::{Plugin, Room, Score, View};
 use crate::plugins::nodeorder::POINT;
 use crate::rules::Config;
@@ -31,6 +32,9 @@ pub const PLUGIN: Plugin = Plugin {
 
 /// The switch of NPUs, which may be on beside any other.
 const NPUS: &str = "deviceshare.AscendHAMiVNPUEnable";
+
+/// The switch of chips, which may be on beside any other, too.
+const CHIPS: &str = "deviceshare.AscendMindClusterVNPUEnable";
 
 /// The switch of locks of nodes.
 const LOCKS: &str = "deviceshare.NodeLockEnable";
@@ -65,12 +69,25 @@ pub(crate) enum Policy {
     Spread,
 }
 
+/// Who says which chips nodes have.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum ChipTeller {
+    /// MindCluster's ClusterD, for all nodes.
+    #[default]
+    Cluster,
+    /// The device plugin of each node.
+    Plugins,
+}
+
 /// How cards are shared out.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Sharing {
     uses: Option<Uses>,
     /// Whether NPUs are shared out.
     npus: bool,
+    /// Whether chips are shared out.
+    chips: bool,
+    chip_teller: ChipTeller,
     policy: Policy,
     weight: i64,
     /// Tasks whose labels hold all of one of these are never together on a card.
@@ -94,10 +111,12 @@ impl Sharing {
     /// The families of the cards that are shared out.
     pub(crate) fn families(&self) -> Vec<CardFamily> {
         let npus = self.npus.then_some(CardFamily::Npu);
+        let chips = self.chips.then_some(CardFamily::Chip);
         self.uses
             .map(Uses::family)
             .into_iter()
             .chain(npus)
+            .chain(chips)
             .collect()
     }
 
@@ -107,6 +126,21 @@ impl Sharing {
         let [namespace, name] = &self.config;
         let is_wanted = self.npus || self.uses == Some(Uses::Virtual);
         is_wanted.then_some((namespace, name))
+    }
+
+    /// Who says which chips nodes have; nobody where none are shared out.
+    pub(crate) fn chip_teller(&self) -> Option<ChipTeller> {
+        self.chips.then_some(self.chip_teller)
+    }
+
+    /// Hears the scheduler's own parameters. Upstream: anything but `true` is false.
+    pub(crate) fn hear(&mut self, parameters: Option<&Arguments>) {
+        let said = parameters.and_then(|it| it.0.get("useClusterInfoManager"));
+        self.chip_teller = match said {
+            None | Some(Argument::Flag(true)) => ChipTeller::Cluster,
+            Some(Argument::Text(text)) if text == "true" => ChipTeller::Cluster,
+            Some(_) => ChipTeller::Plugins,
+        };
     }
 
     /// Whether cards are shared out of which containers want parts: all GPUs, or NPUs.
@@ -150,7 +184,9 @@ fn configure(arguments: &mut Asked<'_>, config: &mut Config) {
         config: [namespace, name],
         locks: arguments.flag(LOCKS, Switched::Off) == Switched::On,
         uses,
+        chip_teller: ChipTeller::default(),
         npus: arguments.flag(NPUS, Switched::Off) == Switched::On,
+        chips: arguments.flag(CHIPS, Switched::Off) == Switched::On,
         policy: match policy {
             1 => Policy::Binpack,
             2 => Policy::Spread,
@@ -159,8 +195,6 @@ fn configure(arguments: &mut Asked<'_>, config: &mut Config) {
         weight: arguments.weight("deviceshare.ScheduleWeight", 0),
         exclusive: arguments.label_maps("deviceshare.GPUExclusiveRules"),
     };
-    // Of MindCluster's way with Ascend cards nothing is here.
-    arguments.without_effect(&["deviceshare.AscendMindClusterVNPUEnable"]);
 }
 
 /// A text that can be an object's name.
@@ -191,10 +225,16 @@ fn suits(view: View<'_>, shape: &Shape, node: NodeId) -> Option<Refusal> {
     let ask = shape.spec.cards.as_deref()?;
     let sharing = &view.config.devices;
     let cards = &view.tables.node(node).spec.cards;
-    let lack = lack_of_gpus(sharing.uses, ask, cards).or_else(|| {
-        let mut parts = ask.parts.iter().filter(|part| sharing.serves(part));
-        parts.find_map(|part| lack_of_part(ask, part, cards))
-    });
+    let lack = lack_of_gpus(sharing.uses, ask, cards)
+        .or_else(|| {
+            let mut parts = ask.parts.iter().filter(|part| sharing.serves(part));
+            parts.find_map(|part| lack_of_part(ask, part, cards))
+        })
+        .or_else(|| {
+            let chips = ask.chips.as_ref().filter(|_| sharing.chips)?;
+            let why = chips::never(ask, chips, cards)?;
+            Some(Lack(CardFamily::Chip, why))
+        });
     lack.map(refusal)
 }
 
@@ -262,22 +302,30 @@ fn hands_out(view: View<'_>, task: TaskId, node: NodeId) -> Option<Vec<Grant>> {
 }
 
 /// Points of each card that is taken: its fill afterwards (binpack), or all of them if nobody was on
-/// it (spread), times the weight. Cards with networks give some more, if few of these are taken of.
+/// it (spread), times the weight. Cards with networks give some more, if few of these are taken of. Of
+/// chips see [`chips::score`].
 fn score(view: View<'_>, shape: &Shape, node: NodeId) -> Score {
     let sharing = &view.config.devices;
     let Some(ask) = shape.spec.cards.as_deref() else {
         return 0;
     };
-    if sharing.weight == 0 || sharing.policy == Policy::Last {
+    let chips = ask.chips.as_ref().filter(|_| sharing.chips);
+    let has_points = sharing.policy != Policy::Last || chips.is_some();
+    if sharing.weight == 0 || !has_points {
         return 0;
     }
     let Ok(grants) = choice::choose(view, ask, node, None, Room::Now) else {
         return 0;
     };
     let row = view.tables.node(node);
+    let of_chips = chips.map_or(0, |chips| {
+        chips::score(chips, (&row.spec.cards, &row.cards), &grants)
+    });
+    let of_chips = of_chips.saturating_mul(sharing.weight);
     let mut after = row.cards.clone();
     grants.iter().for_each(|grant| after.take(grant));
-    let points = grants.iter().map(|grant| match sharing.policy {
+    let others = grants.iter().filter(|grant| *grant.kind != *CHIP);
+    let points = others.map(|grant| match sharing.policy {
         Policy::Binpack => {
             let mut cards = row.spec.cards.list.iter();
             let whole = cards.find(|card| card.id == grant.card);
@@ -290,5 +338,6 @@ fn score(view: View<'_>, shape: &Shape, node: NodeId) -> Score {
     });
     let points = points.fold(0_i64, Score::saturating_add);
     let points = points.saturating_add(choice::closeness(&row.spec.cards, &grants) / 10);
-    points.saturating_mul(100).saturating_mul(sharing.weight)
+    let points = points.saturating_mul(100).saturating_mul(sharing.weight);
+    points.saturating_add(of_chips)
 }

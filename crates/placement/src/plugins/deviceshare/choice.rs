@@ -10,7 +10,7 @@ use model::{
     Grant, Node, NodeId, Part, Phase, Slice, TaskId,
 };
 
-use super::{Lack, Policy, Uses, slices};
+use super::{Lack, Policy, Uses, chips, slices};
 use crate::plugin::{Room, View};
 use crate::plugins::nodeorder::POINT;
 
@@ -83,7 +83,9 @@ impl<'a> Standing<'a> {
             Uses::Number => ask.number > 0,
             Uses::Virtual => false,
         });
-        if shared.is_none() && !ask.parts.iter().any(|part| sharing.serves(part)) {
+        let chips = ask.chips.as_ref().filter(|_| sharing.chips);
+        if shared.is_none() && chips.is_none() && !ask.parts.iter().any(|part| sharing.serves(part))
+        {
             return Ok(Vec::new());
         }
         let avoided = who.map_or_else(BTreeSet::new, |who| self.avoided(who, ask));
@@ -107,6 +109,10 @@ impl<'a> Standing<'a> {
         }
         self.add_parts((ask, &open), &mut grants)
             .map_err(|(part, lack)| Lack::of_part(part, lack.unwrap_or(why)))?;
+        if let Some(chips) = chips {
+            let taken = chips::pick(chips, (&row.spec.cards, &self.loads), &open);
+            grants.extend(taken.map_err(|lack| Lack(CardFamily::Chip, lack.unwrap_or(why)))?);
+        }
         Ok(grants)
     }
 

@@ -86,6 +86,8 @@ rows! {
         (Refusal::Cards { family: CardFamily::Virtual, why: CardLack::Taken }, "hami-vgpuDeviceSharing error");
     Refusal::Cards { family: CardFamily::Npu, .. } =>
         (Refusal::Cards { family: CardFamily::Npu, why: CardLack::Taken }, "no ascend device available");
+    Refusal::Cards { family: CardFamily::Chip, .. } =>
+        (Refusal::Cards { family: CardFamily::Chip, why: CardLack::Unsettled }, "no ascend device available");
     Refusal::Extender { .. } =>
         (Refusal::Extender { verb: "predicate", why: "not today".into() }, "node(s) were refused by the extender: not today");
     Refusal::Unanswered =>
