@@ -88,7 +88,8 @@ pub fn claims_of(mirror: &Mirror, pod: &Pod, node: &str, chosen: &[Chosen]) -> C
                 return Claims::Conflict(format!("claim {name} is promised to node {selected}"));
             }
             // Of a claim that waits for nobody no node is asked.
-            None if class_by_consumer(mirror, claim).is_none() => {}
+            None if !claim.spec.volume_name.is_empty()
+                || !is_by_consumer(class_of(mirror, claim)) => {}
             None => tell.push(tell_node(claim, node)),
         }
     }
@@ -256,8 +257,7 @@ fn need(mirror: &Mirror, pod: &Pod, name: &str) -> Option<VolumeNeed> {
     if claim.metadata.deletion_timestamp.is_some() || !claim.spec.volume_name.is_empty() {
         return waits(VolumeLack::Unbound);
     }
-    let class = claim.spec.storage_class_name.as_deref().unwrap_or("");
-    let class = mirror.get::<StorageClass>("", class);
+    let class = class_of(mirror, claim);
     let driver = class.map(|class| &*class.provisioner);
     let driver = driver.filter(|driver| !driver.is_empty() && *driver != NO_PROVISIONER);
     // The volume has no name yet: its claim stands for it, so that its slot is taken.
@@ -272,8 +272,8 @@ fn need(mirror: &Mirror, pod: &Pod, name: &str) -> Option<VolumeNeed> {
             attach: driver.map(by_its_claim),
         });
     }
-    match class_by_consumer(mirror, claim) {
-        Some(class) => {
+    match class {
+        Some(class) if is_by_consumer(Some(class)) => {
             let is_own = is_own(pod, name);
             let mut ask = free::ask(mirror, claim, driver);
             ask.claim = (!is_own).then(|| Key::new(namespace, name));
@@ -286,20 +286,20 @@ fn need(mirror: &Mirror, pod: &Pod, name: &str) -> Option<VolumeNeed> {
                 ask: Some(Arc::new(ask)),
             })
         }
-        None => waits(VolumeLack::Unbound),
+        _ => waits(VolumeLack::Unbound),
     }
 }
 
-/// The class of a claim that gets its volume where its first pod goes.
-fn class_by_consumer<'a>(
-    mirror: &'a Mirror,
-    claim: &PersistentVolumeClaim,
-) -> Option<&'a StorageClass> {
+/// The class of a claim, if there is one of its name.
+fn class_of<'a>(mirror: &'a Mirror, claim: &PersistentVolumeClaim) -> Option<&'a StorageClass> {
     let name = claim.spec.storage_class_name.as_deref().unwrap_or("");
-    let class = mirror.get::<StorageClass>("", name)?;
-    let mode = class.volume_binding_mode.as_deref();
-    let is_by_consumer = mode == Some("WaitForFirstConsumer");
-    (is_by_consumer && claim.spec.volume_name.is_empty()).then_some(class)
+    mirror.get::<StorageClass>("", name).map(|class| &**class)
+}
+
+/// Whether claims of the class get their volumes where their first pods go.
+fn is_by_consumer(class: Option<&StorageClass>) -> bool {
+    let mode = class.and_then(|class| class.volume_binding_mode.as_deref());
+    mode == Some("WaitForFirstConsumer")
 }
 
 /// Why no pod may be given a node with the claim, if so. One that has its node keeps what it mounts.
