@@ -7,9 +7,10 @@ mod world;
 use api::kind::Kind;
 use dice::Dice;
 use driver::scheduler_conf::MetricsConf;
-use driver::{EngineSettings, Settings, scheduler_conf};
+use driver::{EngineSettings, Settings};
 use engine::Engine;
 use serde_json::{Value, json};
+use world::planes;
 use world::segments::{played, segments};
 use world::{World, settings};
 
@@ -32,12 +33,7 @@ tiers:
       {argument}
 "
     );
-    let conf = scheduler_conf::read(conf.as_bytes()).accepted();
-    let settings = engine::Settings {
-        placement: conf.expect("it is understood").placement,
-        ..engine::Settings::default()
-    };
-    Engine::new(settings).expect("its actions are known").0
+    planes::engine(&conf)
 }
 
 fn placing(engine: Engine) -> Settings {

@@ -10,6 +10,7 @@ use api::kind::Kind;
 use driver::{Ask, EngineSettings, scheduler_conf};
 use engine::Engine;
 use serde_json::{Value, json};
+use world::planes;
 use world::segments::{played, segments};
 use world::{World, settings};
 
@@ -36,12 +37,7 @@ tiers:
 {parameters}
 "
     );
-    let conf = scheduler_conf::read(conf.as_bytes()).accepted();
-    let settings = engine::Settings {
-        placement: conf.expect("it is understood").placement,
-        ..engine::Settings::default()
-    };
-    Engine::new(settings).expect("its actions are known").0
+    planes::engine(&conf)
 }
 
 /// A node with chips of 8 cores, of which only ConfigMaps say which they are.

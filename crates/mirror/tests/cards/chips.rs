@@ -39,13 +39,7 @@ fn chip_pod(labels: Value, annotations: Value, on: &str, limits: &[Value]) -> (K
 fn fed(known: ChipDevices, objects: &[(Kind, Value)]) -> World {
     let mut rows = rows(CHIPS.into());
     rows.put_chips(known);
-    let (mut mirror, mut tables) = (Mirror::new(), Tables::new());
-    for (kind, object) in objects {
-        let change = mirror.apply(*kind, &object.to_string());
-        let change = change.expect("the object is read").expect("it is news");
-        rows.feed(&mirror, &change, &mut tables);
-    }
-    World { mirror, tables }
+    world_of(rows, objects)
 }
 
 /// What a node's chips are.

@@ -21,7 +21,10 @@ fn rows(families: Vec<CardFamily>) -> Rows {
 
 /// Mirror and tables after the objects have come.
 fn world(family: impl IntoIterator<Item = CardFamily>, objects: &[(Kind, Value)]) -> World {
-    let mut rows = rows(family.into_iter().collect());
+    world_of(rows(family.into_iter().collect()), objects)
+}
+
+fn world_of(mut rows: Rows, objects: &[(Kind, Value)]) -> World {
     let (mut mirror, mut tables) = (Mirror::new(), Tables::new());
     for (kind, object) in objects {
         let change = mirror.apply(*kind, &object.to_string());
