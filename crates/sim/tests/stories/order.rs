@@ -2,6 +2,9 @@
 //! `KATMAI_SIM_JOBS=100000 cargo test -p katmai-sim --release --test stories s2_1 -- --nocapture` plays
 //! the volume that the law asks for; `KATMAI_SIM_FIRST=17` begins with another world.
 
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::thread;
+
 use api::kind::Kind;
 use api::quantity::{Format, Quantity};
 use serde_json::{Value, json};
@@ -83,6 +86,44 @@ struct Sum {
     strikes: [u64; RATES.len()],
 }
 
+impl Sum {
+    fn add(&mut self, other: Sum) {
+        self.jobs += other.jobs;
+        self.pods += other.pods;
+        self.writes += other.writes;
+        for (all, more) in self.strikes.iter_mut().zip(other.strikes) {
+            *all += more;
+        }
+    }
+}
+
+/// Plays worlds from `first` on, with so many jobs in all, on all cores: no world knows of another.
+fn play_all(first: u64, jobs: u64) -> (u64, Sum) {
+    let worlds = jobs.div_ceil(JOBS_AT_ONCE);
+    let next = AtomicU64::new(0);
+    let work = || {
+        let mut sum = Sum::default();
+        loop {
+            let at = next.fetch_add(1, Ordering::Relaxed);
+            if at >= worlds {
+                return sum;
+            }
+            let jobs = JOBS_AT_ONCE.min(jobs - at * JOBS_AT_ONCE);
+            play(first + at, jobs, &mut sum);
+        }
+    };
+    let threads = thread::available_parallelism().map_or(1, usize::from);
+    let mut sum = Sum::default();
+    thread::scope(|scope| {
+        let workers: Vec<_> = (0..threads).map(|_| scope.spawn(work)).collect();
+        for worker in workers {
+            // A world that was found wanting says so by itself.
+            sum.add(worker.join().expect("all worlds end well"));
+        }
+    });
+    (worlds, sum)
+}
+
 /// Plays one world to its end; every pod of it is held against its job's Service when it is made.
 fn play(seed: u64, jobs: u64, sum: &mut Sum) {
     let mut world = faulty(seed, jobs);
@@ -124,19 +165,14 @@ fn play(seed: u64, jobs: u64, sum: &mut Sum) {
 fn s2_1_however_many_jobs_no_pod_comes_before_its_service() {
     let first = asked("KATMAI_SIM_FIRST").unwrap_or(0);
     let jobs = asked("KATMAI_SIM_JOBS").unwrap_or(JOBS);
-    let mut sum = Sum::default();
-    let mut seed = first;
-    while sum.jobs < jobs {
-        play(seed, JOBS_AT_ONCE.min(jobs - sum.jobs), &mut sum);
-        seed += 1;
-    }
+    let (worlds, sum) = play_all(first, jobs);
     let struck: Vec<String> = (RATES.iter().zip(sum.strikes))
         .map(|((fault, _), strikes)| format!("{} {strikes}", fault.name()))
         .collect();
     print(&format!(
         "{} jobs in {} worlds, {} pods, {} writes; {}",
         sum.jobs,
-        seed - first,
+        worlds,
         sum.pods,
         sum.writes,
         struck.join(", ")
