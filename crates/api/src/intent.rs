@@ -66,7 +66,8 @@ pub enum Action {
     Delete {
         /// The object's uid; another uid refuses the write.
         uid: Box<str>,
-        /// If given, the version that the decision was based on.
+        /// The version that the decision was based on; another one refuses the write. `None` for a kubelet
+        /// alone: a pod that has ended on its node goes, whatever is said of it meanwhile.
         resource_version: Option<Word>,
         /// Grace in seconds; `None` leaves the kind's own default.
         grace_seconds: Option<i64>,

@@ -68,7 +68,7 @@ pub(crate) fn patch_taints(node: &ObjectMeta, taints: &[Taint]) -> Intent {
     patch(Kind::Node, node, Part::Whole, patch_of)
 }
 
-/// Deletes an object in the background, fenced by its uid.
+/// Deletes an object in the background, as it was when that was decided.
 pub(crate) fn delete(kind: Kind, meta: &ObjectMeta) -> Intent {
     delete_with(kind, meta, None, Propagation::Background)
 }
@@ -78,7 +78,8 @@ pub(crate) fn delete_now(kind: Kind, meta: &ObjectMeta) -> Intent {
     delete_with(kind, meta, Some(0), Propagation::Background)
 }
 
-/// Deletes an object, fenced by its uid.
+/// Deletes an object, as it was when that was decided: one that has changed since is decided about again, so
+/// that nobody's late write takes away what a successor has found other reasons to keep.
 pub(crate) fn delete_with(
     kind: Kind,
     meta: &ObjectMeta,
@@ -89,7 +90,7 @@ pub(crate) fn delete_with(
         target: ObjectKey::new(kind, &meta.namespace, &meta.name),
         action: Action::Delete {
             uid: meta.uid.clone(),
-            resource_version: None,
+            resource_version: Some(meta.resource_version.clone()),
             grace_seconds,
             propagation,
         },

@@ -18,16 +18,17 @@ mod shards;
 mod tests;
 mod unsaid;
 mod verdicts;
+mod victims;
 
 use std::collections::{BTreeMap, BTreeSet};
 
 use api::ask::Subject;
 use api::core::{Node, Pod};
-use api::intent::{Intent, ObjectKey, Refusal};
+use api::intent::{ObjectKey, Refusal};
 use api::kind::Kind;
 use api::time::Time;
 use engine::Engine;
-use mirror::{Bind, Change, Events, Evict, ExtenderNews, Mirror, Rows, Voice};
+use mirror::{Bind, Change, Events, ExtenderNews, Mirror, Rows, Voice};
 use model::{Measured, Opinion, Query, Question, Tables, WriteId};
 
 use crate::backoff::Backoff;
@@ -48,6 +49,7 @@ use otherwise::Other;
 use shards::Telling;
 use unsaid::Unsaid;
 use verdicts::Verdicts;
+use victims::Victims;
 
 pub(crate) use holds::HoldId;
 pub use otherwise::Otherwise;
@@ -108,8 +110,7 @@ pub(crate) struct Cycles {
     binds: Binds,
     holds: Holds,
     locks: Locks,
-    /// Deletions of victims that are being told why.
-    victims: BTreeMap<WriteId, Intent>,
+    victims: Victims,
     /// Refused writes that are not yet undone.
     refusals: BTreeSet<(Time, WriteId)>,
     refusals_by_key: BTreeMap<ObjectKey, Vec<(Time, WriteId)>>,
@@ -208,7 +209,7 @@ impl Cycles {
                 false => Devices::Ignored,
             }),
             locks: Locks::default(),
-            victims: BTreeMap::new(),
+            victims: Victims::default(),
             refusals: BTreeSet::new(),
             refusals_by_key: BTreeMap::new(),
             failures: BTreeMap::new(),
@@ -481,7 +482,7 @@ impl Cycles {
                 disruption
                     .into_iter()
                     .for_each(|it| self.unsaid.disrupted(it, now));
-                self.take_away(evict, writes);
+                self.victims.begin(evict, writes);
             }
         }
         for (write, intent) in lowered.writes {
@@ -559,12 +560,14 @@ impl Cycles {
         } = *end;
         let retry_after_ms = match ended {
             Ended::Done => {
+                self.victims.ended(write);
                 self.binds.ended(write);
                 self.failures.remove(target);
                 self.chronicle.bound(write, now);
                 self.stands(write);
                 return;
             }
+            Ended::Outdated if self.victims.go_again(write, mirror, writes) => return,
             Ended::Outdated => 0,
             Ended::Failed { retry_after_ms } => {
                 if refusal.is_none() {
@@ -578,6 +581,7 @@ impl Cycles {
                 retry_after_ms
             }
         };
+        self.victims.ended(write);
         let bind = self.binds.ended(write);
         if target.kind == Kind::Pod {
             self.counts.places_refused += 1;
@@ -648,22 +652,9 @@ impl Cycles {
         self.last = Some(now);
     }
 
-    /// Tells a victim why, then deletes it.
-    fn take_away(&mut self, evict: Evict, writes: &mut Writes) {
-        match evict.mark {
-            None => writes.submit(evict.delete, Origin::Plan(evict.write), Lane::Write),
-            Some(mark) => {
-                self.victims.insert(evict.write, evict.delete);
-                writes.submit(mark, Origin::Mark(evict.write), Lane::Write);
-            }
-        }
-    }
-
-    /// A victim was told, or cannot be: it goes in any case.
-    pub(crate) fn marked(&mut self, write: WriteId, writes: &mut Writes) {
-        if let Some(delete) = self.victims.remove(&write) {
-            writes.submit(delete, Origin::Plan(write), Lane::Write);
-        }
+    /// A victim was told, or cannot be.
+    pub(crate) fn marked(&mut self, write: WriteId, mirror: &Mirror, writes: &mut Writes) {
+        self.victims.marked(write, mirror, writes);
     }
 
     /// Sends a bind again, unless its pod or its node has gone meanwhile.

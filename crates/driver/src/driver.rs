@@ -624,7 +624,9 @@ impl Driver {
                 }
             }
             Origin::Mark(write) => {
-                (self.cycles.iter_mut()).for_each(|it| it.marked(write, &mut self.writes))
+                if let Some(cycles) = &mut self.cycles {
+                    cycles.marked(write, &self.mirror, &mut self.writes);
+                }
             }
             Origin::Hold(hold) => {
                 if let Some(cycles) = &mut self.cycles {

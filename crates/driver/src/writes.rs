@@ -17,7 +17,7 @@ use crate::cycle::HoldId;
 use crate::request::{Request, RequestId};
 use crate::timers;
 use crate::work::{Ended, Passes, WorkKey};
-use effect::{Effect, ReadBack, has_controller, is_based_on, is_seen, read_back};
+use effect::{Effect, ReadBack, has_controller, is_based_on, is_seen, is_version, read_back};
 use packed::Packed;
 
 /// Who waits for a write.
@@ -113,8 +113,8 @@ struct Flight {
     effect: Effect,
     origin: Origin,
     reads: u32,
-    /// What a bind was told whose pod is read back to see whose it is, or a patch that waits for news of
-    /// its object.
+    /// What a bind was told whose pod is read back to see whose it is, or a patch or deletion that waits for
+    /// news of its object.
     conflict: Option<Refusal>,
     unseen: Option<Unseen>,
 }
@@ -272,11 +272,16 @@ impl Writes {
         let flight = self.flights.get_mut(&flight_id)?;
         let answer = read_back(&flight.effect, object.as_ref());
         let failed = Ended::Failed { retry_after_ms: 0 };
-        if matches!(flight.effect, Effect::Patch { .. })
+        let is_gone = matches!(
+            (&flight.effect, &answer),
+            (Effect::Delete { .. }, ReadBack::Happened { .. })
+        );
+        if flight.effect.version().is_some()
+            && !is_gone
             && let Some(refusal) = flight.conflict.take()
         {
             // The server has news of it, which its watch does not bring.
-            let is_missing = matches!(answer, ReadBack::Happened { .. })
+            let is_missing = !is_version(&flight.effect, object.as_ref())
                 && is_based_on(&flight.effect, &flight.target, mirror);
             let over = self.over(flight_id, Ended::Outdated, Some(refusal));
             return over.map(|over| Over { is_missing, ..over });
@@ -345,12 +350,15 @@ impl Writes {
                 continue;
             };
             let revision = flight.unseen.map_or(0, |unseen| unseen.revision);
-            if let (Effect::Patch { .. }, Some(conflict)) = (&flight.effect, &flight.conflict) {
-                let is_old = is_based_on(&flight.effect, &flight.target, mirror);
-                let outdated = (*id, Ended::Outdated, Some(conflict.clone()));
-                ended.extend((!is_old).then_some(outdated));
-            } else if is_seen(&flight.effect, &flight.target, revision, mirror) {
+            let is_of_version = flight.effect.version().is_some();
+            let conflict = flight.conflict.as_ref().filter(|_| is_of_version);
+            let may_be_done = conflict.is_none() || matches!(flight.effect, Effect::Delete { .. });
+            if may_be_done && is_seen(&flight.effect, &flight.target, revision, mirror) {
                 ended.push((*id, Ended::Done, None));
+            } else if let Some(conflict) = conflict
+                && !is_based_on(&flight.effect, &flight.target, mirror)
+            {
+                ended.push((*id, Ended::Outdated, Some(conflict.clone())));
             }
         }
         let ended = ended.into_iter();

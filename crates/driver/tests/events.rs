@@ -200,6 +200,40 @@ fn a_victim_that_cannot_be_told_goes_all_the_same() {
     }
 }
 
+/// S1.7: a deletion is of the pod as it was when that was decided, and sent again once there is news of it.
+#[test]
+fn a_victim_that_has_changed_goes_as_it_is_then() {
+    let mut world = room_is_wanted("ns");
+    world.is_answer_slow = true;
+    world.pass_ms(100);
+    world.log.clear();
+    let conflicts = [(); 2].map(|()| refusal(409, "Conflict"));
+    world.refusals_of.insert(Kind::Pod, conflicts.into());
+    world.is_answer_slow = false;
+    world.is_watch_slow = true;
+    let deletions = |world: &World| {
+        let of_pods = world.log.iter().filter(|it| it.starts_with("delete Pod"));
+        of_pods.cloned().collect::<Vec<String>>()
+    };
+    // The marks were heard of before.
+    world.deliver();
+    world.settle();
+    let once = ["delete Pod lesser-1", "delete Pod lesser-0"];
+    assert_eq!(
+        deletions(&world),
+        once,
+        "nothing is known that would change it"
+    );
+    world.is_watch_slow = false;
+    world.settle();
+    assert_eq!(deletions(&world), [once, once].concat(), "at once");
+    world.pass_ms(2_000);
+    for name in ["greater-0", "greater-1"] {
+        let node = &world.object(Kind::Pod, name)["spec"]["nodeName"];
+        assert_eq!(node, "node-1", "{name}");
+    }
+}
+
 /// Nobody can see of an object that has changed whether it was by the write whose answer was lost.
 #[test]
 fn what_a_group_should_say_is_said_though_somebody_wrote_to_it_when_the_answer_was_lost() {

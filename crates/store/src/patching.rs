@@ -93,6 +93,12 @@ impl Store {
         self.same_place(writing, &mut object)?;
         let uid = text(&object["metadata"]["uid"]);
         if !uid.is_empty() && uid != *old.uid() {
+            // Who names an older object and its version as well is told that he comes too late.
+            let version = &object["metadata"]["resourceVersion"];
+            let is_other = *version != old_object["metadata"]["resourceVersion"];
+            if is_other && version.as_str().is_some_and(|it| it.parse::<u64>().is_ok()) {
+                return Err(Refused::modified(writing.about(name)));
+            }
             let error = FieldError::invalid("metadata.uid", uid, "field is immutable");
             return Err(writing.invalid(name, &[error.clone(), error]));
         }

@@ -513,17 +513,22 @@ impl World {
             }
             Action::Delete {
                 uid,
+                resource_version,
                 grace_seconds,
                 propagation,
-                ..
             } => {
-                let is_same = self
-                    .objects
-                    .get(&key)
-                    .is_some_and(|object| object["metadata"]["uid"] == json!(uid));
-                let note = if is_same { "" } else { " (not found)" };
+                let version =
+                    resource_version.expect("a controller deletes what it has seen (S1.7)");
+                let held = self.objects.get(&key).map(|object| &object["metadata"]);
+                let held = held.filter(|meta| meta["uid"] == json!(uid));
+                let is_current = held.is_some_and(|meta| meta["resourceVersion"] == json!(version));
+                let note = match (held, is_current) {
+                    (None, _) => " (not found)",
+                    (Some(_), false) => " (conflict)",
+                    (Some(_), true) => "",
+                };
                 self.say(format!("delete {kind} {name}{note}"));
-                if is_same {
+                if is_current {
                     self.writes.push(key.clone());
                     self.delete(&key, grace_seconds, propagation);
                 }

@@ -16,6 +16,7 @@ pub(super) enum Effect {
     },
     Delete {
         uid: Box<str>,
+        resource_version: Option<Word>,
         is_forced: bool,
     },
     Bind {
@@ -40,15 +41,35 @@ impl Effect {
                 resource_version: resource_version.clone(),
             },
             Action::Delete {
-                uid, grace_seconds, ..
+                uid,
+                resource_version,
+                grace_seconds,
+                ..
             } => Effect::Delete {
                 uid: uid.clone(),
+                resource_version: resource_version.clone(),
                 is_forced: *grace_seconds == Some(0),
             },
             Action::Bind { uid, node, .. } => Effect::Bind {
                 uid: uid.clone(),
                 node: node.clone(),
             },
+        }
+    }
+
+    /// The one version of its object that it is for, with the object's uid; `None` where any will do.
+    pub(super) fn version(&self) -> Option<(&str, &Word)> {
+        match self {
+            Effect::Patch {
+                uid,
+                resource_version,
+            } => Some((uid, resource_version)),
+            Effect::Delete {
+                uid,
+                resource_version,
+                ..
+            } => resource_version.as_ref().map(|version| (&**uid, version)),
+            Effect::Create { .. } | Effect::Bind { .. } => None,
         }
     }
 
@@ -81,7 +102,7 @@ pub(super) fn is_seen(effect: &Effect, target: &ObjectKey, revision: u64, mirror
         Effect::Create { .. } | Effect::Patch { .. } => {
             revision == 0 || mirror.seen(target.kind) >= revision
         }
-        Effect::Delete { uid, is_forced } => held().is_none_or(|object| {
+        Effect::Delete { uid, is_forced, .. } => held().is_none_or(|object| {
             let meta = object.meta();
             let is_going = meta.deletion_timestamp.is_some();
             // A forced deletion leaves the object only while a finalizer holds it.
@@ -93,18 +114,17 @@ pub(super) fn is_seen(effect: &Effect, target: &ObjectKey, revision: u64, mirror
     }
 }
 
-/// Whether the mirror still shows what a patch was based on.
+/// Whether the mirror still shows what a write was based on, if that is one version of its object.
 pub(super) fn is_based_on(effect: &Effect, target: &ObjectKey, mirror: &Mirror) -> bool {
-    let Effect::Patch {
-        uid,
-        resource_version,
-    } = effect
-    else {
+    is_version(effect, mirror.object(target))
+}
+
+/// The same for an object that was read.
+pub(super) fn is_version(effect: &Effect, object: Option<&Object>) -> bool {
+    let Some((uid, version)) = effect.version() else {
         return false;
     };
-    mirror.object(target).is_some_and(|object| {
-        object.uid() == &**uid && object.meta().resource_version == *resource_version
-    })
+    object.is_some_and(|it| it.uid() == uid && it.meta().resource_version == *version)
 }
 
 fn node_of(object: &Object) -> Option<&str> {

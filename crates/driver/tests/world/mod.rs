@@ -522,7 +522,21 @@ impl World {
                     uid: "".into(),
                 }
             }
-            (Action::Delete { .. }, Some(_)) => {
+            (
+                Action::Delete {
+                    uid,
+                    resource_version,
+                    ..
+                },
+                Some(held),
+            ) => {
+                let meta = &held["metadata"];
+                let is_version = resource_version
+                    .as_ref()
+                    .is_none_or(|it| meta["resourceVersion"] == json!(it));
+                if meta["uid"] != json!(uid) || !is_version {
+                    return WriteOutcome::Refused(refusal(409, "Conflict"));
+                }
                 self.remove(key.0, &key.1);
                 WriteOutcome::Done {
                     revision: 0,

@@ -22,10 +22,9 @@ pub struct Evict {
     /// The write that the task's row waits for.
     pub write: WriteId,
     /// The pod's conditions `Ready=False` and `DisruptionTarget=True`; `None` where they are shown.
-    /// It goes first, and whatever becomes of it the deletion follows: that one is fenced by the
-    /// pod's uid, and the pod may have changed for any other reason meanwhile.
+    /// It goes first, and whatever becomes of it the deletion follows, of the pod as it is then.
     pub mark: Option<Intent>,
-    /// The deletion, with the grace that the pod asks for.
+    /// The deletion, with the grace that the pod asks for; fenced by the version before the mark.
     pub delete: Intent,
     /// What its group is to say, if that goes as a whole.
     pub disruption: Option<Disruption>,
@@ -42,7 +41,7 @@ impl Evict {
                 target: ObjectKey::new(Kind::Pod, &meta.namespace, &meta.name),
                 action: Action::Delete {
                     uid: meta.uid.clone(),
-                    resource_version: None,
+                    resource_version: Some(meta.resource_version.clone()),
                     grace_seconds: None,
                     propagation: Propagation::Background,
                 },

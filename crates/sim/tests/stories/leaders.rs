@@ -1,4 +1,4 @@
-//! Several processes want one Lease, and whoever has it writes one object, while they are paused, cut
+//! Several processes want one Lease, and whoever has it writes one object, or deletes it, while they are paused, cut
 //! off, killed, ended and their clocks set. What they saw must be explained by some order of events in
 //! which each term has one holder and nobody writes after his successor.
 //! `KATMAI_SIM_LEASES=10000` plays so many stories, `KATMAI_SIM_SEED=17` one.
@@ -48,6 +48,7 @@ struct Sum {
     deeds: usize,
     terms: usize,
     overdue: u64,
+    removals: u64,
 }
 
 fn play(seed: u64) -> Result<Sum, String> {
@@ -65,6 +66,7 @@ fn play(seed: u64) -> Result<Sum, String> {
         plane.run(ms);
     }
     // Nobody asks any more, and what was asked is answered.
+    plane.ask_for_an_answer();
     plane.run(CALM_MS);
     let (answered, asked) = plane.read();
     if answered != asked {
@@ -82,12 +84,13 @@ fn play(seed: u64) -> Result<Sum, String> {
         deeds: plane.ops.len(),
         terms: holders.len(),
         overdue: plane.overdue,
+        removals: plane.removals,
     };
     explain(&plane.ops, plane.first).map(|()| sum)
 }
 
-/// S1.3: whatever happens to them, a term has one holder, and nothing that a deposed leader sent takes
-/// effect once its successor has written the same object.
+/// S1.3, S1.7: whatever happens to them, a term has one holder, and nothing that a deposed leader sent takes
+/// effect once its successor has written the same object, nor does it take the object away.
 #[test]
 fn s1_3_what_leaders_did_is_explained_by_one_order_in_which_each_term_writes_after_the_last() {
     let seeds = match asked("KATMAI_SIM_SEED") {
@@ -102,17 +105,19 @@ fn s1_3_what_leaders_did_is_explained_by_one_order_in_which_each_term_writes_aft
                 whole.deeds += sum.deeds;
                 whole.terms += sum.terms;
                 whole.overdue += sum.overdue;
+                whole.removals += sum.removals;
             }
             Err(why) => panic!("KATMAI_SIM_SEED={seed}: {why}"),
         }
     }
     print(&format!(
-        "{count} stories: {} deeds in {} terms; {} writes came after a successor's",
-        whole.deeds, whole.terms, whole.overdue
+        "{count} stories: {} deeds in {} terms; the object was deleted {} times; {} writes came after a successor's",
+        whole.deeds, whole.terms, whole.removals, whole.overdue
     ));
     // Where nothing comes too late nothing is proved.
     assert!(count < STORIES || whole.overdue >= count / 3);
     assert!(count < STORIES || whole.terms as u64 >= count * 3);
+    assert!(count < STORIES || whole.removals >= count * 10);
 }
 
 /// A deed of a life; it was sent at the first and told at the second of its times.

@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 
 use api::call::{self, Call, WatchLine};
 use api::core::ConfigMap;
-use api::intent::{Action, Intent, ObjectKey, Part, Refusal, WriteOutcome};
+use api::intent::{Action, Intent, ObjectKey, Part, Propagation, Refusal, WriteOutcome};
 use api::kind::Kind;
 use api::time::Time;
 use controllers::{Controller, Inputs, Step};
@@ -21,12 +21,14 @@ use super::history::{Deed, NOBODY, Op, Told};
 const NAMESPACE: &str = "kube-system";
 const LEASE: &str = "volcano";
 const PAGE: &str = "page";
+/// Of so many that are asked the last is answered by taking the page away.
+const REMOVED_EVERY: u64 = 5;
 /// Whoever waits for an answer waits so long.
 const PATIENCE_MS: i64 = 3_000;
 /// What was taken for lost arrives so long at most after whoever sent it is heard again.
 const LATE_MS: i64 = 20_000;
 
-/// A process that answers each question on the page, in its own name.
+/// A process that answers each question on the page, in its own name, or takes the page away.
 const fn scribe<const WHO: usize>() -> Controller {
     Controller {
         name: "scribe",
@@ -53,15 +55,31 @@ fn step<const WHO: usize>(inputs: &Inputs<'_>) -> Step {
     if asked == page.data.get("answered") {
         return Step::idle();
     }
-    Step::write(vec![Intent {
-        target: inputs.key.clone(),
-        action: Action::Patch {
-            uid: page.metadata.uid.clone(),
-            resource_version: page.metadata.resource_version.clone(),
+    let uid = page.metadata.uid.clone();
+    let resource_version = page.metadata.resource_version.clone();
+    let number = asked.and_then(|asked| asked.parse().ok());
+    let action = match number.is_some_and(is_removal) {
+        true => Action::Delete {
+            uid,
+            resource_version: Some(resource_version),
+            grace_seconds: None,
+            propagation: Propagation::Background,
+        },
+        false => Action::Patch {
+            uid,
+            resource_version,
             part: Part::Whole,
             patch: json!({ "data": { "answered": asked, "by": WHO.to_string() } }),
         },
+    };
+    Step::write(vec![Intent {
+        target: inputs.key.clone(),
+        action,
     }])
+}
+
+fn is_removal(asked: u64) -> bool {
+    asked.is_multiple_of(REMOVED_EVERY)
 }
 
 struct Process {
@@ -174,6 +192,10 @@ pub struct Plane {
     asked: u64,
     /// Writes of a former leader that came when its successor had written.
     pub overdue: u64,
+    /// At which revision the page was taken away by which writes.
+    removed: BTreeMap<(u32, RequestId), u64>,
+    /// How often that was.
+    pub removals: u64,
 }
 
 impl Plane {
@@ -202,14 +224,10 @@ impl Plane {
             first: 0,
             asked: 0,
             overdue: 0,
+            removed: BTreeMap::new(),
+            removals: 0,
         };
-        let body = json!({ "metadata": { "name": PAGE, "namespace": NAMESPACE } });
-        plane.first = revision(&plane.call(&Call {
-            method: "POST",
-            target: Kind::ConfigMap.path(NAMESPACE, ""),
-            content_type: "application/json",
-            body: body.to_string().into_bytes(),
-        }));
+        plane.first = revision(&plane.lay(&json!({})));
         plane
     }
 
@@ -282,17 +300,40 @@ impl Plane {
         }
     }
 
-    /// A user asks something on the page.
+    /// Lays a new page.
+    fn lay(&mut self, data: &Value) -> Response {
+        let meta = json!({ "name": PAGE, "namespace": NAMESPACE });
+        let body = json!({ "metadata": meta, "data": data });
+        self.call(&Call {
+            method: "POST",
+            target: Kind::ConfigMap.path(NAMESPACE, ""),
+            content_type: "application/json",
+            body: body.to_string().into_bytes(),
+        })
+    }
+
+    /// A user asks something on the page, or on a new one where it was taken away.
     pub fn ask(&mut self) {
         self.asked += 1;
-        let patch = json!({ "data": { "asked": self.asked.to_string() } });
-        let response = self.call(&Call {
+        let data = json!({ "asked": self.asked.to_string() });
+        let mut response = self.call(&Call {
             method: "PATCH",
             target: Kind::ConfigMap.path(NAMESPACE, PAGE),
             content_type: "application/merge-patch+json",
-            body: patch.to_string().into_bytes(),
+            body: json!({ "data": data }).to_string().into_bytes(),
         });
+        if response.code == 404 {
+            response = self.lay(&data);
+        }
         self.witnessed(Deed::Edit, revision(&response));
+    }
+
+    /// A user asks something that is answered on the page.
+    pub fn ask_for_an_answer(&mut self) {
+        self.ask();
+        if is_removal(self.asked) {
+            self.ask();
+        }
     }
 
     /// Reads the page: what is answered of what was asked.
@@ -402,6 +443,10 @@ impl Plane {
                 Kind::ConfigMap,
                 Action::Patch {
                     resource_version, ..
+                }
+                | Action::Delete {
+                    resource_version: Some(resource_version),
+                    ..
                 },
             ) => Deed::Write {
                 term,
@@ -477,7 +522,13 @@ impl Plane {
         if intent.target.kind == Kind::Lease {
             self.note_lease();
         }
-        call::outcome(response.code, None, &response.body)
+        let outcome = call::outcome(response.code, None, &response.body);
+        let is_deletion = matches!(intent.action, Action::Delete { .. });
+        if is_deletion && matches!(outcome, WriteOutcome::Done { .. }) {
+            self.removals += 1;
+            self.removed.insert((life, id), self.store.revision());
+        }
+        outcome
     }
 
     /// What the Lease says now.
@@ -587,9 +638,14 @@ impl Plane {
         };
         let op = &mut self.ops[*at];
         op.told = match outcome {
-            WriteOutcome::Done { revision, .. } => Told::Done(*revision),
+            // The answer to a deletion bears no revision.
+            WriteOutcome::Done { revision, .. } => {
+                let life = self.processes[who].life;
+                let removed = self.removed.get(&(life, id)).copied();
+                Told::Done(removed.unwrap_or(*revision))
+            }
             WriteOutcome::Refused(refusal) => {
-                assert_eq!(refusal.code, 409, "{refusal:?}");
+                assert!([404, 409].contains(&refusal.code), "{refusal:?}");
                 Told::Conflict
             }
             WriteOutcome::Unknown { .. } => return,
