@@ -19,7 +19,7 @@ mod family;
 mod missed;
 
 use crate::note::Occasion;
-use crate::{Controller, Inputs, Outcome, Step, child, write};
+use crate::{Controller, Inputs, Outcome, Step, child, queue, write};
 use family::{Child, Family, Parent};
 use missed::{Latest, Missed};
 
@@ -36,8 +36,12 @@ pub const BATCH: Controller = Controller {
 pub const VOLCANO: Controller = Controller {
     name: "vc_cron_job",
     component: family::VOLCANO.component,
-    watches: &[Kind::VcCronJob, Kind::VcJob],
-    keys: |_, change, keys| family_keys(&family::VOLCANO, change, keys),
+    watches: &[Kind::Queue, Kind::VcCronJob, Kind::VcJob],
+    keys: |mirror, change, keys| match change.kind() {
+        Kind::Queue if queue::opens(change) => family::refused_by(mirror, &change.key.name, keys),
+        Kind::Queue => {}
+        _ => family_keys(&family::VOLCANO, change, keys),
+    },
     step: |inputs| step(&family::VOLCANO, inputs),
 };
 
