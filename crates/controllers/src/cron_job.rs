@@ -20,6 +20,7 @@ mod missed;
 
 use crate::note::Occasion;
 use crate::{Controller, Inputs, Outcome, Refused, Step, child, queue, write};
+use edited::Edit;
 use family::{Child, Family, Parent};
 use missed::{Latest, Missed};
 
@@ -69,17 +70,41 @@ struct View<'a> {
     inputs: &'a Inputs<'a>,
     family: &'static Family,
     it: Parent<'a>,
+    /// Since when its schedule holds, as far as that is known.
+    since: Option<Time>,
     jobs: Vec<Child<'a>>,
 }
 
 fn step(family: &'static Family, inputs: &Inputs<'_>) -> Step {
-    if let Some(noting) = edited::step(family, inputs) {
-        return noting;
-    }
     let (namespace, name) = (&inputs.key.namespace, &inputs.key.name);
+    let (name, is_edit) = match edited::name_in(name) {
+        Some(name) => (name, true),
+        None => (&**name, false),
+    };
     let Some(it) = (family.find)(inputs.mirror, namespace, name) else {
         return Step::idle();
     };
+    if !is_edit {
+        return look(family, inputs, it, edited::since(&it));
+    }
+    match edited::judge(family, inputs, &it) {
+        Edit::Noted => Step::idle(),
+        Edit::New(noting) => Step::write(vec![noting]),
+        Edit::Refused { since, noting } => {
+            let mut step = look(family, inputs, it, Some(since));
+            if !matches!(step.outcome, Outcome::Asks { .. }) {
+                step.intents.extend(noting);
+            }
+            // The driver remembers since when.
+            step.rests = true;
+            step
+        }
+    }
+}
+
+/// What is to be done about a CronJob whose schedule holds since then.
+fn look(family: &'static Family, inputs: &Inputs<'_>, it: Parent<'_>, since: Option<Time>) -> Step {
+    let namespace = &it.meta.namespace;
     let named = it.status.active.iter().map(|job| {
         let key = ObjectKey::new(family.job, namespace, &job.name);
         (key, &*job.uid)
@@ -91,6 +116,7 @@ fn step(family: &'static Family, inputs: &Inputs<'_>) -> Step {
         inputs,
         family,
         it,
+        since,
         jobs: (family.jobs)(inputs.mirror, &it.meta.uid),
     };
     view.step()
@@ -274,6 +300,7 @@ impl View<'_> {
         }
         let missed = Missed {
             it: self.it,
+            edited: self.since,
             schedule: &schedule,
             zone: &zone,
             now,

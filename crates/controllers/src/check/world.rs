@@ -120,7 +120,7 @@ impl World {
         std::mem::take(&mut self.printed)
     }
 
-    /// `apart`, `busy`, `calm`, `answer=topic: words`, `unheard=Job`, `heard`, `barred=Job why` (none is made), `kept=Job why` (none is deleted), `open`, `lifted` (which nobody hears of), `service_accounts`, `native_groups`, `first_status_waits`, `gate=slice`, `gate=dns`.
+    /// `apart`, `busy`, `calm`, `answer=topic: words`, `unheard=Job`, `heard`, `barred=Job why` (none is made), `kept=Job why` (none is deleted), `fixed=Job why` (none is patched, but in its status), `open`, `lifted` (which nobody hears of), `service_accounts`, `native_groups`, `first_status_waits`, `gate=slice`, `gate=dns`.
     pub(crate) fn set(&mut self, setting: &str) {
         match setting {
             "apart" => self.is_apart = true,
@@ -150,9 +150,13 @@ impl World {
                     self.answers.insert(topic.to_owned(), answer.to_owned());
                 }
                 Some(("unheard", kind)) => self.unheard = Some(super::kind(kind)),
-                Some((verb @ ("barred" | "kept"), words)) => {
+                Some((verb @ ("barred" | "fixed" | "kept"), words)) => {
                     let (kind, why) = words.split_once(' ').unwrap();
-                    let verb = if verb == "kept" { "delete" } else { "create" };
+                    let verb = match verb {
+                        "fixed" => "patch",
+                        "kept" => "delete",
+                        _ => "create",
+                    };
                     self.barred = Some((verb, super::kind(kind), why.into()));
                 }
                 _ => panic!("no such setting: {other}"),
@@ -380,6 +384,9 @@ impl World {
         let verb = match intent.action {
             Action::Create { .. } => "create",
             Action::Delete { .. } => "delete",
+            Action::Patch {
+                part: Part::Whole, ..
+            } => "patch",
             _ => return false,
         };
         let mut barred = self.barred.iter();
