@@ -14,6 +14,8 @@ use crate::{
 };
 
 const STEPS_MAX: usize = 2_000;
+/// So many refused writes of a step are remembered, as in the driver.
+const REFUSED_MAX: usize = 3;
 
 /// What is there, what has been printed, what is to be looked at.
 pub(crate) struct World {
@@ -369,6 +371,7 @@ impl World {
                 self.perform(intent);
             }
         }
+        last.refused.truncate(REFUSED_MAX);
         // A step whose writes are refused is made again, and knows of it.
         let is_news = !last.refused.is_empty() && self.refusals.get(&asker) != Some(&last);
         self.refusals.remove(&asker);
