@@ -19,7 +19,8 @@ mod family;
 mod missed;
 
 use crate::note::Occasion;
-use crate::{Controller, Inputs, Outcome, Step, child, write};
+use crate::{Controller, Inputs, Outcome, Refused, Step, child, queue, write};
+use edited::Edit;
 use family::{Child, Family, Parent};
 use missed::{Latest, Missed};
 
@@ -36,8 +37,12 @@ pub const BATCH: Controller = Controller {
 pub const VOLCANO: Controller = Controller {
     name: "vc_cron_job",
     component: family::VOLCANO.component,
-    watches: &[Kind::VcCronJob, Kind::VcJob],
-    keys: |_, change, keys| family_keys(&family::VOLCANO, change, keys),
+    watches: &[Kind::Queue, Kind::VcCronJob, Kind::VcJob],
+    keys: |mirror, change, keys| match change.kind() {
+        Kind::Queue if queue::opens(change) => family::refused_by(mirror, &change.key.name, keys),
+        Kind::Queue => {}
+        _ => family_keys(&family::VOLCANO, change, keys),
+    },
     step: |inputs| step(&family::VOLCANO, inputs),
 };
 
@@ -65,17 +70,41 @@ struct View<'a> {
     inputs: &'a Inputs<'a>,
     family: &'static Family,
     it: Parent<'a>,
+    /// Since when its schedule holds, as far as that is known.
+    since: Option<Time>,
     jobs: Vec<Child<'a>>,
 }
 
 fn step(family: &'static Family, inputs: &Inputs<'_>) -> Step {
-    if let Some(noting) = edited::step(family, inputs) {
-        return noting;
-    }
     let (namespace, name) = (&inputs.key.namespace, &inputs.key.name);
+    let (name, is_edit) = match edited::name_in(name) {
+        Some(name) => (name, true),
+        None => (&**name, false),
+    };
     let Some(it) = (family.find)(inputs.mirror, namespace, name) else {
         return Step::idle();
     };
+    if !is_edit {
+        return look(family, inputs, it, edited::since(&it));
+    }
+    match edited::judge(family, inputs, &it) {
+        Edit::Noted => Step::idle(),
+        Edit::New(noting) => Step::write(vec![noting]),
+        Edit::Refused { since, noting } => {
+            let mut step = look(family, inputs, it, Some(since));
+            if !matches!(step.outcome, Outcome::Asks { .. }) {
+                step.intents.extend(noting);
+            }
+            // The driver remembers since when.
+            step.rests = true;
+            step
+        }
+    }
+}
+
+/// What is to be done about a CronJob whose schedule holds since then.
+fn look(family: &'static Family, inputs: &Inputs<'_>, it: Parent<'_>, since: Option<Time>) -> Step {
+    let namespace = &it.meta.namespace;
     let named = it.status.active.iter().map(|job| {
         let key = ObjectKey::new(family.job, namespace, &job.name);
         (key, &*job.uid)
@@ -87,6 +116,7 @@ fn step(family: &'static Family, inputs: &Inputs<'_>) -> Step {
         inputs,
         family,
         it,
+        since,
         jobs: (family.jobs)(inputs.mirror, &it.meta.uid),
     };
     view.step()
@@ -97,6 +127,8 @@ fn step(family: &'static Family, inputs: &Inputs<'_>) -> Step {
 struct Start {
     intents: Vec<Intent>,
     wake_at: Option<Time>,
+    /// Whether the jobs that run are to make room for one that is due.
+    replaces: bool,
     /// Somebody else's job that has the name of ours.
     taken: Option<ObjectKey>,
 }
@@ -116,10 +148,15 @@ impl View<'_> {
         let mut intents: Vec<Intent> = surplus.iter().flat_map(|job| self.delete(job)).collect();
         let (mut status, notes) = self.seen(&surplus);
         intents.extend(notes);
+        let gone = self.gone(&mut status);
         let is_leaving = self.it.meta.deletion_timestamp.is_some();
         let mut start = Start::default();
         if !is_leaving && self.it.spec.suspend != Some(true) {
             start = self.schedule(&mut status);
+        }
+        // Who was to be replaced and has gone is not missed.
+        if !start.replaces {
+            intents.extend(gone.iter().map(|job| self.note_missing(job)));
         }
         intents.append(&mut start.intents);
         let (old, new) = (wire(self.it.status), wire(&status));
@@ -153,10 +190,10 @@ impl View<'_> {
         }
     }
 
-    /// The status after what the jobs say: those that have ended or gone are active no more.
+    /// The status after what the jobs say: those that have ended are active no more.
     fn seen(&self, surplus: &[&Child<'_>]) -> (CronJobStatus, Vec<Intent>) {
         let now = self.inputs.now;
-        let words = &self.family.words;
+        let strange = self.family.words.strange_job;
         let mut status = self.it.status.clone();
         let mut notes = Vec::new();
         for job in &self.jobs {
@@ -176,7 +213,7 @@ impl View<'_> {
                 } else if is_new_here && job.meta.deletion_timestamp.is_none() {
                     let message =
                         format!("Saw a job that the controller did not create or forgot: {name}");
-                    notes.push(occasion.warning(words.strange_job, &message, now));
+                    notes.push(occasion.warning(strange, &message, now));
                 }
                 continue;
             };
@@ -191,15 +228,18 @@ impl View<'_> {
                 status.last_successful_time = status.last_successful_time.max(ending.at);
             }
         }
-        status.active.retain(|it| {
-            let is_here = self.jobs.iter().any(|job| job.meta.uid == it.uid);
-            if !is_here {
-                let message = format!("Active job went missing: {}", it.name);
-                notes.push(self.note(&it.uid, words.missing_job, &message));
-            }
-            is_here
-        });
         (status, notes)
+    }
+
+    /// The active jobs that are not there any more: they are taken out of the status.
+    fn gone(&self, status: &mut CronJobStatus) -> Vec<ObjectReference> {
+        let is_gone = |it: &mut ObjectReference| self.jobs.iter().all(|job| job.meta.uid != it.uid);
+        status.active.extract_if(.., is_gone).collect()
+    }
+
+    fn note_missing(&self, job: &ObjectReference) -> Intent {
+        let message = format!("Active job went missing: {}", job.name);
+        self.note(&job.uid, self.family.words.missing_job, &message)
     }
 
     /// The time that a job is for, by its annotation. Jobs that somebody else made have none: one that
@@ -260,6 +300,7 @@ impl View<'_> {
         }
         let missed = Missed {
             it: self.it,
+            edited: self.since,
             schedule: &schedule,
             zone: &zone,
             now,
@@ -291,6 +332,7 @@ impl View<'_> {
                     intents.push(warning(time, "TooManyMissedTimes", message));
                 }
                 start = self.start(time, &missed, status);
+                start.replaces = *self.it.spec.concurrency_policy == *"Replace";
             }
         }
         intents.append(&mut start.intents);
@@ -384,14 +426,7 @@ impl View<'_> {
     /// on: an end that was asked for may have been refused, and then they are active still, or lost. What somebody
     /// made by hand is left to him.
     fn replace(&self, id: &str, status: &mut CronJobStatus) -> Vec<Intent> {
-        let active = std::mem::take(&mut status.active);
-        let was_refused = |name: &str| {
-            let mut refused = self.inputs.last.refused.iter();
-            refused.any(|it| it.verb == "delete" && *it.target.name == *name)
-        };
-        status.active = active.clone();
-        status.active.retain(|it| was_refused(&it.name));
-        let is_active = |job: &Child<'_>| active.iter().any(|it| it.uid == job.meta.uid);
+        let is_active = |job: &Child<'_>| status.active.iter().any(|it| it.uid == job.meta.uid);
         let jobs = (self.jobs.iter()).filter(|job| is_active(job) || self.runs_on(job));
         let told = self.family.words.replaced.map(|reason| {
             self.note(
@@ -400,9 +435,14 @@ impl View<'_> {
                 "Replacing the jobs that run for one that is due",
             )
         });
-        told.into_iter()
-            .chain(jobs.flat_map(|job| self.delete(job)))
-            .collect()
+        let ends = jobs.flat_map(|job| self.delete(job));
+        let intents = told.into_iter().chain(ends).collect();
+        // Only some of what was refused is remembered: one of them speaks for all that are left.
+        let is_end = |it: &Refused| it.verb == "delete" && it.target.kind == self.family.job;
+        if !self.inputs.last.refused.iter().any(is_end) {
+            status.active.clear();
+        }
+        intents
     }
 
     /// Whether a job of ours has not ended, and nobody has told it to.

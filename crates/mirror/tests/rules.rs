@@ -6,7 +6,9 @@ use std::sync::Arc;
 
 use api::kind::Kind;
 use fed::tables;
-use model::{Disruption, GangId, GroupLimits, Key, NodeGroups, Portion, Tables, TaskTopology};
+use model::{
+    Disruption, GangId, GroupLimits, Key, NodeGroups, Portion, STAND_INS, Tables, TaskTopology,
+};
 use serde_json::{Value, json};
 
 /// What is read of a PodGroup with these annotations.
@@ -117,6 +119,19 @@ fn whether_the_cluster_needs_a_pod_its_class_says_and_no_annotation() {
     let proud = read("mine", json!(7), says("2000000000"));
     assert_eq!(proud, (false, high, 7));
     assert_eq!(read("mine", json!(7), says("high")), (false, 7, 7));
+}
+
+/// The two rooms may not know one another.
+#[test]
+fn a_container_without_requests_counts_as_the_tables_have_it() {
+    let pod = json!({
+        "metadata": { "name": "p", "namespace": "a", "uid": "u", "resourceVersion": "1" },
+        "spec": { "schedulerName": "volcano", "containers": [{ "name": "c" }] },
+    });
+    let tables = tables(&[(Kind::Pod, pod)]);
+    let id = tables.task_keyed(&Key::new("a", "p"));
+    let shape = tables.shape_of(id.expect("the pod has a row"));
+    assert_eq!(shape.spec.stand_ins, Some(STAND_INS));
 }
 
 #[test]

@@ -91,8 +91,8 @@ pub use reason::{CardLack, DeviceLack, Misplaced, Missing, NoFit, QuotaGap, Reas
 pub use resource::{Amount, Kind, Limits, ResourceKinds, Share, Vector, shown};
 pub use roles::{TOPOLOGY_ROLES_MAX, TaskTopology, TopologyFault};
 pub use shape::{
-    Fill, HostPort, Inclusion, PodTerm, Preferred, ShapeSpec, Spread, Strategy, Toleration,
-    TolerationEffect, Unmade, VolumeLack, VolumeNeed,
+    Fill, HostPort, Inclusion, PodTerm, Preferred, STAND_INS, ShapeSpec, Spread, Strategy,
+    Toleration, TolerationEffect, Unmade, VolumeLack, VolumeNeed,
 };
 pub use slots::Slots;
 pub use tables::suppose::{Change, Supposed};

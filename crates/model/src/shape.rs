@@ -9,6 +9,10 @@ use crate::numa::NumaAsk;
 use crate::resource::{Kind, Vector};
 use crate::volume::{VolumeAsk, Zone};
 
+/// What stands in for the request of a container that requests nothing, where nobody has told what does: cpu in
+/// thousandths, memory in bytes (kube-scheduler's `DefaultMilliCPURequest` and `DefaultMemoryRequest`).
+pub const STAND_INS: [i64; 2] = [100, 200 << 20];
+
 /// Everything about a task that decides where it may run, except its labels and its gang.
 ///
 /// Two tasks with equal specs get the same shape id and share one feasibility index over the nodes.
@@ -86,6 +90,13 @@ impl ShapeSpec {
     /// Whether the pod asks for no resources (upstream's BestEffort, placed by backfill).
     pub fn is_best_effort(&self) -> bool {
         self.requests.is_zero() && self.cards.is_none()
+    }
+
+    /// Whether amounts alone decide whether a node that suits the pod has room for it: it asks for nothing that
+    /// is given out piece by piece (cards, devices, cores, ports, volumes).
+    pub fn is_about_amounts(&self) -> bool {
+        let is_of_devices = self.cards.is_some() || self.devices.is_some() || self.numa.is_some();
+        self.ports.is_empty() && self.volumes.is_empty() && !is_of_devices
     }
 
     /// Whether other pods' places decide where this one may run.

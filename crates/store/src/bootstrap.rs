@@ -2,6 +2,7 @@
 
 use std::collections::BTreeMap;
 
+use api::core::system_priority;
 use api::time::Time;
 use api::volcano::first_queues;
 use serde_json::{Value, json};
@@ -150,15 +151,13 @@ fn first_objects() -> Vec<Value> {
             |name| json!({ "apiVersion": "v1", "kind": "Namespace", "metadata": { "name": name } }),
         )
         .collect();
-    for (name, value, description) in [
+    for (name, description) in [
         (
             "system-node-critical",
-            2_000_001_000,
             "Used for system critical pods that must not be moved from their current node.",
         ),
         (
             "system-cluster-critical",
-            2_000_000_000,
             "Used for system critical pods that must run in the cluster, but can be moved to another node if necessary.",
         ),
     ] {
@@ -166,7 +165,7 @@ fn first_objects() -> Vec<Value> {
             "apiVersion": "scheduling.k8s.io/v1",
             "kind": "PriorityClass",
             "metadata": { "name": name },
-            "value": value,
+            "value": system_priority(name),
             "description": description,
             "preemptionPolicy": "PreemptLowerPriority",
         }));

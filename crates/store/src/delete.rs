@@ -3,6 +3,7 @@
 use std::sync::Arc;
 
 use api::admission::Operation;
+use api::core::system_priority;
 use api::meta::{FOREGROUND_DELETION, ORPHAN_DEPENDANTS};
 use api::time::Time;
 use serde_json::{Value, json};
@@ -26,8 +27,6 @@ const IMMORTAL: &[&str] = &["default", "kube-public", "kube-system"];
 /// The shelf of Jobs, whose Pods stay unless somebody says otherwise.
 const JOBS: &str = "batch/jobs";
 const CHILDREN_STAY: &str = "child pods are preserved by default when jobs are deleted; set propagationPolicy=Background to remove them or set propagationPolicy=Orphan to suppress this warning";
-/// Priority classes that nobody deletes by name.
-const SYSTEM: &[&str] = &["system-cluster-critical", "system-node-critical"];
 /// Resources that answer a deletion with the object, by `group/plural`; others give a Status.
 const RETURNS_OBJECT: &[&str] = &[
     "/persistentvolumeclaims",
@@ -182,7 +181,8 @@ impl Store {
                 "this namespace may not be deleted",
             ));
         }
-        if &*writing.row.shelf == "scheduling.k8s.io/priorityclasses" && SYSTEM.contains(&&*name) {
+        let is_priority = &*writing.row.shelf == "scheduling.k8s.io/priorityclasses";
+        if is_priority && system_priority(&name).is_some() {
             let why = "this is a system priority class and cannot be deleted";
             return Err(Refused::forbidden(writing.about(&name), why));
         }

@@ -4,6 +4,20 @@ use super::{Condition, ObjectReference, TextMap};
 use crate::meta::ObjectMeta;
 use crate::time::Time;
 
+/// Kubernetes' own priority classes, and their values.
+const SYSTEM_PRIORITIES: [(&str, i32); 2] = [
+    ("system-cluster-critical", 2_000_000_000),
+    ("system-node-critical", 2_000_001_000),
+];
+
+/// The value of a priority class of Kubernetes' own, which every cluster has and nobody changes; `None` for the
+/// name of any other.
+pub fn system_priority(class: &str) -> Option<i32> {
+    let mut all = SYSTEM_PRIORITIES.iter();
+    all.find(|(name, _)| *name == class)
+        .map(|(_, value)| *value)
+}
+
 read_only! {
     /// `v1` Namespace.
     pub struct Namespace {

@@ -1,5 +1,9 @@
 //! Laws that hold whatever the order of things, whenever the process dies.
 
+use std::sync::mpsc::{self, RecvTimeoutError};
+use std::thread;
+use std::time::Duration;
+
 use api::intent::ObjectKey;
 use api::kind::Kind;
 use serde_json::{Value, json};
@@ -482,4 +486,42 @@ fn a_job_of_ten_thousand_tasks_gets_its_pods_or_says_why_not() {
     world.change(Kind::PodGroup, "ml", "train-job", &phase);
     world.step_now("vcjob", &key());
     assert_eq!(world.count(Kind::Pod), world.settings.writes_per_step_max);
+}
+
+/// A step that looks through all tasks for each name that a task waits for takes minutes here; one that
+/// finds them by name, a few seconds with all that is around it.
+#[test]
+fn a_job_of_ten_thousand_tasks_that_wait_for_many_is_looked_at_in_order_of_its_length() {
+    const PATIENCE: Duration = Duration::from_secs(180);
+    let (done, told) = mpsc::channel();
+    let work = thread::spawn(move || {
+        let mut many = job(json!([]), json!([]));
+        let (last, others) = (9_999, vec!["t9998"; 50]);
+        let task = |index: u32| {
+            let mut task = json!({
+                "name": format!("t{index}"), "replicas": 1, "minAvailable": 1,
+                "template": { "spec": { "containers": [{ "name": "main" }] } },
+            });
+            if index < last {
+                task["dependsOn"] = json!({ "name": others, "iteration": "any" });
+            }
+            task
+        };
+        many["spec"]["plugins"] = json!({});
+        many["spec"]["minAvailable"] = json!(1);
+        many["spec"]["tasks"] = (0..=last).map(task).collect();
+        let mut world = world(many);
+        world.run(&["vcjob"]);
+        let phase = json!({ "status": { "phase": "Inqueue" } });
+        world.change(Kind::PodGroup, "ml", "train-job", &phase);
+        world.step_now("vcjob", &key());
+        // Who has lost patience has said so.
+        _ = done.send(world.count(Kind::Pod));
+    });
+    let pods = told.recv_timeout(PATIENCE);
+    assert_ne!(pods, Err(RecvTimeoutError::Timeout), "the square of that");
+    if let Err(panic) = work.join() {
+        std::panic::resume_unwind(panic);
+    }
+    assert_eq!(pods, Ok(1), "who waits for nobody");
 }

@@ -14,6 +14,8 @@ use crate::{
 };
 
 const STEPS_MAX: usize = 2_000;
+/// So many refused writes of a step are remembered, as in the driver.
+const REFUSED_MAX: usize = 3;
 
 /// What is there, what has been printed, what is to be looked at.
 pub(crate) struct World {
@@ -120,7 +122,7 @@ impl World {
         std::mem::take(&mut self.printed)
     }
 
-    /// `apart`, `busy`, `calm`, `answer=topic: words`, `unheard=Job`, `heard`, `barred=Job why` (none is made), `kept=Job why` (none is deleted), `open`, `lifted` (which nobody hears of), `service_accounts`, `native_groups`, `first_status_waits`, `gate=slice`, `gate=dns`.
+    /// `apart`, `busy`, `calm`, `answer=topic: words`, `unheard=Job`, `heard`, `barred=Job why` (none is made), `kept=Job why` (none is deleted), `fixed=Job why` (none is patched, but in its status), `open`, `lifted` (which nobody hears of), `service_accounts`, `native_groups`, `first_status_waits`, `gate=slice`, `gate=dns`.
     pub(crate) fn set(&mut self, setting: &str) {
         match setting {
             "apart" => self.is_apart = true,
@@ -150,9 +152,13 @@ impl World {
                     self.answers.insert(topic.to_owned(), answer.to_owned());
                 }
                 Some(("unheard", kind)) => self.unheard = Some(super::kind(kind)),
-                Some((verb @ ("barred" | "kept"), words)) => {
+                Some((verb @ ("barred" | "fixed" | "kept"), words)) => {
                     let (kind, why) = words.split_once(' ').unwrap();
-                    let verb = if verb == "kept" { "delete" } else { "create" };
+                    let verb = match verb {
+                        "fixed" => "patch",
+                        "kept" => "delete",
+                        _ => "create",
+                    };
                     self.barred = Some((verb, super::kind(kind), why.into()));
                 }
                 _ => panic!("no such setting: {other}"),
@@ -365,6 +371,7 @@ impl World {
                 self.perform(intent);
             }
         }
+        last.refused.truncate(REFUSED_MAX);
         // A step whose writes are refused is made again, and knows of it.
         let is_news = !last.refused.is_empty() && self.refusals.get(&asker) != Some(&last);
         self.refusals.remove(&asker);
@@ -380,6 +387,9 @@ impl World {
         let verb = match intent.action {
             Action::Create { .. } => "create",
             Action::Delete { .. } => "delete",
+            Action::Patch {
+                part: Part::Whole, ..
+            } => "patch",
             _ => return false,
         };
         let mut barred = self.barred.iter();

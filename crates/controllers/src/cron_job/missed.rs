@@ -3,8 +3,8 @@
 use api::cron::{Schedule, Zone};
 use api::time::Time;
 
+use super::SECOND;
 use super::family::Parent;
-use super::{SECOND, edited};
 
 /// More missed times than these are told.
 const MANY: i64 = 100;
@@ -12,6 +12,8 @@ const MANY: i64 = 100;
 /// A schedule as seen at one instant.
 pub(super) struct Missed<'a> {
     pub(super) it: Parent<'a>,
+    /// Since when the schedule holds, where it was edited.
+    pub(super) edited: Option<Time>,
     pub(super) schedule: &'a Schedule,
     pub(super) zone: &'a Zone,
     pub(super) now: Time,
@@ -72,7 +74,7 @@ impl Missed<'_> {
         let created = self.it.meta.creation_timestamp.unwrap_or(self.now);
         let known = self.it.status.last_schedule_time.unwrap_or(created);
         // What was missed is so by the schedule that held then.
-        let edited = edited::since(&self.it).map(|since| since.min(self.now));
+        let edited = self.edited.map(|since| since.min(self.now));
         let known = edited.map_or(known, |edited| edited.max(known));
         let since = earliest.map_or(known, |earliest| earliest.max(known));
         if let Schedule::Every(seconds) = self.schedule {

@@ -3,7 +3,9 @@
 use std::collections::BTreeSet;
 use std::sync::Arc;
 
-use api::core::{Pod, PodPhase, ResourceList, image_name, limits_held, requests_held, stand_ins};
+use api::core::{
+    Pod, PodPhase, ResourceList, image_name, limits_held, requests_held, stand_ins, system_priority,
+};
 use api::duration::Duration;
 use api::meta::ObjectMeta;
 use api::volcano::{
@@ -340,8 +342,7 @@ fn own_priority(pod: &Pod) -> i32 {
 
 /// Whether the pod's class is one of Kubernetes' own.
 fn is_critical(pod: &Pod) -> bool {
-    let class = &*pod.spec.priority_class_name;
-    matches!(class, "system-cluster-critical" | "system-node-critical")
+    system_priority(&pod.spec.priority_class_name).is_some()
 }
 
 fn phase(pod: &Pod) -> Phase {

@@ -7,6 +7,7 @@ use super::{GangId, Key, Kind, Node, NodeId, QueueId, Shape, Tables, TaskId, Vec
 use crate::attach::{Attached, attached};
 use crate::gang::{Census, Gang, GangPhase};
 use crate::queue::TreeSums;
+use crate::shape::STAND_INS;
 use crate::task::{Gate, Phase, Task};
 use crate::volume::TakenVolume;
 
@@ -639,7 +640,7 @@ impl Tables {
         held.set(Kind::PODS, requests.get(Kind::PODS).saturating_add(1));
         let asked = [Kind::CPU, Kind::MEMORY].map(|kind| requests.get(kind));
         let of_one = |at: usize| match asked[at] {
-            0 => [100, 200 << 20][at],
+            0 => STAND_INS[at],
             _ => 0,
         };
         let [cpu, memory] = stand_ins.unwrap_or([of_one(0), of_one(1)]);

@@ -12,7 +12,7 @@ use crate::{
     NodeId, NodeSpec, NodeTerm, Phase, QueueSpec, QueueState, Requirement, Selector, ShapeSpec,
     Tables, TaskSpec, Vector, VolumeNeed, Whence,
 };
-use crate::{FreeVolume, PodTerm, Unmade};
+use crate::{FreeVolume, PodTerm, STAND_INS, Unmade};
 
 /// What was put and not taken away.
 #[derive(Default)]
@@ -123,7 +123,7 @@ fn shape(dice: &mut Dice) -> ShapeSpec {
         .into_iter()
         .collect(),
         stand_ins: some(dice, 3, |dice| {
-            [100, 200 << 20].map(|one| one * dice.roll(3) as i64)
+            STAND_INS.map(|one| one * dice.roll(3) as i64)
         }),
         ..ShapeSpec::default()
     }
@@ -351,7 +351,7 @@ impl Rows {
                         asked[0].saturating_add(cpu),
                         asked[1].saturating_add(memory),
                     ],
-                    None => [or(asked[0], 100), or(asked[1], 200 << 20)],
+                    None => [or(asked[0], STAND_INS[0]), or(asked[1], STAND_INS[1])],
                 };
                 counted.map(i128::from)
             });

@@ -123,7 +123,7 @@ fn places(cycle: &mut Cycle<'_, '_>, id: ShapeId) -> (u64, u64) {
 fn may_be_told(cycle: &Cycle<'_, '_>, queue: QueueId, task: TaskId) -> bool {
     let view = cycle.view();
     let shape = view.tables.shape_of(task);
-    drain::is_about_amounts(shape)
+    shape.spec.is_about_amounts()
         && !shape.spec.is_coupled()
         && !shape.spec.is_best_effort()
         && !crate::coupling::concerns(view, task)

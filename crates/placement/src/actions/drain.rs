@@ -380,17 +380,10 @@ fn here_or_nearest(
     }
 }
 
-/// Whether amounts alone decide whether a node that suits the shape has room for it.
-pub(super) fn is_about_amounts(shape: &Shape) -> bool {
-    let spec = &shape.spec;
-    let of_devices = spec.cards.is_some() || spec.devices.is_some() || spec.numa.is_some();
-    spec.ports.is_empty() && spec.volumes.is_empty() && !of_devices
-}
-
-/// The same of a task, which may look at others, or come with claims whose volumes are found, or made, where
-/// it goes.
+/// Whether amounts alone decide whether a node that suits the task has room for it: it does not look at others
+/// either, or come with claims whose volumes are found, or made, where it goes.
 fn is_plain(view: View<'_>, task: TaskId) -> bool {
-    is_about_amounts(view.tables.shape_of(task))
+    view.tables.shape_of(task).spec.is_about_amounts()
         && !coupling::concerns(view, task)
         && view.tables.task(task).claims.is_empty()
 }

@@ -309,13 +309,8 @@ pub(super) fn may_be_there(cycle: &Cycle<'_, '_>, search: &Search<'_>, node: Nod
 /// Whether nothing that is on a node but amounts decides whether it takes the task.
 pub(super) fn is_about_amounts(cycle: &Cycle<'_, '_>, task: TaskId) -> bool {
     let view = cycle.view();
-    let shape = view.tables.shape_of(task);
-    shape.spec.cards.is_none()
-        && shape.spec.devices.is_none()
-        && shape.spec.numa.is_none()
+    view.tables.shape_of(task).spec.is_about_amounts()
         && !footing::is_limited(cycle, task)
-        && shape.spec.ports.is_empty()
-        && shape.spec.volumes.is_empty()
         && !coupling::concerns(view, task)
 }
 

@@ -2,6 +2,7 @@
 
 use std::collections::BTreeSet;
 
+use api::core::system_priority;
 use api::names;
 use serde_json::{Value, json};
 
@@ -252,11 +253,7 @@ pub(super) fn priority_class(class: &Spot<'_, '_>, faults: &mut Faults) {
     let metadata = class.at("metadata");
     let (name, value) = (metadata.at("name"), class.at("value"));
     if name.text().starts_with("system-") {
-        let known = match name.text() {
-            "system-cluster-critical" => Some(2_000_000_000),
-            "system-node-critical" => Some(2_000_001_000),
-            _ => None,
-        };
+        let known = system_priority(name.text()).map(i64::from);
         let error = match known {
             None => format!("{} is not a known system priority class", name.text()),
             Some(known) if known != value.number() => {

@@ -13,6 +13,7 @@ use serde_json::{Map, Value, json};
 
 use super::svc::{self, MOUNT_PATH};
 use super::{Arguments, Place, addresses, hosts};
+use crate::vcjob::pods;
 
 /// The argument of the `svc` plugin: whether pods wait, or with which image they do.
 const ARGUMENT: &str = "wait-for-peers";
@@ -115,11 +116,12 @@ fn image(arguments: &Arguments) -> Option<&str> {
 /// its own, and those that it waits for itself. To wait for one that starts later could be to wait for
 /// oneself.
 fn peers<'a>(job: &'a Job, own: &'a Task) -> Vec<&'a Task> {
+    let tasks = pods::tasks_by_name(job);
     let mut before: BTreeSet<&str> = BTreeSet::from([&*own.name]);
     let mut open = vec![own];
     while let Some(task) = open.pop() {
         for name in task.depends_on.iter().flat_map(|depends| &depends.name) {
-            let found = job.spec.tasks.iter().find(|task| task.name == *name);
+            let found = tasks.get(&**name).copied();
             if let Some(found) = found.filter(|found| before.insert(&found.name)) {
                 open.push(found);
             }
