@@ -253,12 +253,17 @@ impl<'a> View<'a> {
         view
     }
 
-    /// Marks a job whose queue reaches into other clusters, for whoever forwards it there.
+    /// Whether its queue reaches into other clusters.
+    fn is_forwarded(&self) -> bool {
+        let queue = self.inputs.mirror.get::<Queue>("", self.queue());
+        queue.is_some_and(|queue| !queue.spec.extend_clusters.is_empty())
+    }
+
+    /// Marks a job whose queue reaches into other clusters, for whoever forwards it there. Its pods are marked, too.
     fn forwarding(&self) -> Option<Intent> {
         let meta = &self.job.metadata;
-        let queue = self.inputs.mirror.get::<Queue>("", self.queue())?;
         let is_marked = meta.annotations.contains_key(JOB_FORWARDING);
-        let is_due = !queue.spec.extend_clusters.is_empty() && !is_marked;
+        let is_due = !is_marked && self.is_forwarded();
         let patch = json!({ "metadata": { "annotations": { JOB_FORWARDING: "true" } } });
         is_due.then(|| write::patch(Kind::VcJob, meta, Part::Whole, patch))
     }

@@ -93,6 +93,21 @@ impl Word {
         }
     }
 
+    /// What upstream's event begins with. What only waits, and what upstream tells nobody, is told as it is.
+    pub(super) const fn failed(self) -> &'static str {
+        match self {
+            Word::ClaimNotFound
+            | Word::ClaimTaken
+            | Word::AccessMode
+            | Word::ClassNotFound
+            | Word::NoDefaultClass
+            | Word::ZeroCapacity => "Failed to create PVC, err: ",
+            Word::GroupTaken => "Failed to create PodGroup, err: ",
+            Word::Plugin => "Execute plugin when job add failed, err: ",
+            Word::QueueNotFound | Word::ServiceNotReady | Word::PodTaken => "",
+        }
+    }
+
     /// Whether everything else is made nevertheless.
     pub(super) const fn lets_go_on(self) -> bool {
         matches!(self, Word::ServiceNotReady | Word::PodTaken)

@@ -7,9 +7,9 @@ use api::core::PodPhase;
 use api::intent::{Intent, ObjectKey};
 use api::kind::Kind;
 use api::volcano::{
-    COOLDOWN_TIME, GROUP_NAME, JDB_MAX_UNAVAILABLE, JDB_MIN_AVAILABLE, JOB_NAME, JOB_NAMESPACE,
-    JOB_RETRY_COUNT, JOB_VERSION, Job, NUMA_TOPOLOGY_POLICY, PARTITION_ID, PREEMPTABLE, QUEUE_NAME,
-    REVOCABLE_ZONE, TASK_INDEX, TASK_SPEC, TEMPLATE_UID, Task,
+    COOLDOWN_TIME, GROUP_NAME, JDB_MAX_UNAVAILABLE, JDB_MIN_AVAILABLE, JOB_FORWARDING, JOB_NAME,
+    JOB_NAMESPACE, JOB_RETRY_COUNT, JOB_VERSION, Job, NUMA_TOPOLOGY_POLICY, PARTITION_ID,
+    PREEMPTABLE, QUEUE_NAME, REVOCABLE_ZONE, TASK_INDEX, TASK_SPEC, TEMPLATE_UID, Task,
 };
 use mirror::{Change, Mirror};
 use serde_json::{Map, Value, json};
@@ -272,6 +272,10 @@ fn marks(view: &View<'_>, place: &Place<'_>) -> (Map<String, Value>, Map<String,
         if let Some(value) = job.metadata.annotations.get(key) {
             annotations.insert(key.to_owned(), json!(value));
         }
+    }
+    if view.is_forwarded() {
+        labels.insert(JOB_FORWARDING.to_owned(), json!("true"));
+        annotations.insert(JOB_FORWARDING.to_owned(), json!("true"));
     }
     if !task.topology_policy.is_empty() {
         annotations.insert(NUMA_TOPOLOGY_POLICY.to_owned(), json!(task.topology_policy));

@@ -513,8 +513,9 @@ fn explain(view: &View<'_>, obstacle: Option<&Obstacle>, next: &mut Next) {
         if &*before.reason != reason {
             let entry = view.entry("obstacle");
             let occasion = view.occasion(&entry);
-            let note = occasion.warning(obstacle.word.event(), &obstacle.message, view.inputs.now);
-            next.notes.push(note);
+            let text = format!("{}{}", obstacle.word.failed(), obstacle.message);
+            next.notes
+                .push(occasion.warning(obstacle.word.event(), &text, view.inputs.now));
         }
         state.reason = reason.into();
         state.message = obstacle.message.clone().into();
@@ -526,10 +527,10 @@ fn explain(view: &View<'_>, obstacle: Option<&Obstacle>, next: &mut Next) {
         if &*before.reason != WAITS_FOR_QUEUE {
             let entry = view.entry("queue");
             let occasion = view.occasion(&entry);
+            // Upstream, too, names the job here.
             let text = format!(
                 "PodGroup {}:{} unschedule,reason: {message}",
-                view.job.metadata.namespace,
-                group::name(view)
+                view.job.metadata.namespace, view.job.metadata.name
             );
             next.notes
                 .push(occasion.warning(WAITS_FOR_QUEUE, &text, view.inputs.now));

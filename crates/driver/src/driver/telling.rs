@@ -39,12 +39,16 @@ impl Driver {
         };
         let is_news = self.work.refused(work, &refused, writes::passes(refusal));
         let is_own = over.target == *work.key;
-        let (reason, doing) = match over.verb {
-            "create" => ("FailedCreate", "Error creating: "),
-            "delete" => ("FailedDelete", "Error deleting: "),
-            // What a job's controller patches of the job is its status.
-            "patch" if is_own && work.key.kind == Kind::VcJob => {
-                ("JobStatusError", "Failed to update job status, err: ")
+        let is_vcjob = work.key.kind == Kind::VcJob;
+        let is_pod = over.target.kind == Kind::Pod;
+        // A job's controller lists what went wrong with its pods, and what it patches of the job is its status.
+        let (reason, doing, end) = match over.verb {
+            "create" if is_vcjob && is_pod => ("FailedCreate", "Error creating pods: [", "]"),
+            "delete" if is_vcjob && is_pod => ("FailedDelete", "Error deleting pods: [", "]"),
+            "create" => ("FailedCreate", "Error creating: ", ""),
+            "delete" => ("FailedDelete", "Error deleting: ", ""),
+            "patch" if is_own && is_vcjob => {
+                ("JobStatusError", "Failed to update job status, err: ", "")
             }
             _ => return,
         };
@@ -57,7 +61,7 @@ impl Driver {
                 uid: &meta.uid,
                 resource_version: &meta.resource_version,
             };
-            let message = format!("{doing}{}", refusal.message);
+            let message = format!("{doing}{}{end}", refusal.message);
             let component = self.settings.controllers[usize::from(work.row)].component;
             let note = warning(component, reason, &message);
             let intent = api::events::intent(&involved, &note, now);

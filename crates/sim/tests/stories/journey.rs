@@ -426,7 +426,13 @@ fn a_job_whose_pods_may_not_be_created_says_so() {
     let told = events
         .iter()
         .filter(|event| event["reason"] == "FailedCreate");
-    assert_eq!(told.count(), 1, "{story}");
+    let told: Vec<&Value> = told.map(|event| &event["message"]).collect();
+    let quota = "exceeded quota: compute, requested: pods=1, used: pods=9, limited: pods=9";
+    assert_eq!(
+        told,
+        [&json!(format!("Error creating pods: [{quota}]"))],
+        "{story}"
+    );
     let tries = story.matches("may not create a pod").count();
     assert!(tries <= 2 * 11, "{tries} tries in 4 seconds\n{story}");
     run_to_rest(&mut world);
