@@ -125,7 +125,8 @@ fn pods() -> Vec<Value> {
         "training-ps-0",
         "training",
         json!({ "phase": "Running", "podIP": "10.244.0.7", "containerStatuses": [
-            { "name": "main", "ready": true, "restartCount": 2, "state": { "running": {} } }] }),
+            { "name": "main", "ready": true, "restartCount": 2, "state": { "running": {} },
+                "lastState": { "terminated": { "finishedAt": "2026-11-21T17:55:00Z" } } }] }),
     );
     ps["metadata"]["labels"]["volcano.sh/queue-name"] = "research".into();
     let mut worker = pod(
