@@ -1,5 +1,6 @@
 mod fixture;
 mod flags;
+mod page;
 mod statuses;
 mod texts;
 mod world;
