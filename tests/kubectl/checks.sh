@@ -152,7 +152,7 @@ says "vsub" "run job counted successfully" katmai vsub -n counted -R cpu=10m -L 
 says "it ends" "condition met" k wait --for=jsonpath='{.status.state.phase}'=Completed vcjob/counted --timeout=40s
 says "what it ran was split as a shell would" "echo one two" k get vcjob counted -o jsonpath='{.spec.tasks[0].template.spec.containers[0].command}'
 says "vjobs lists" "counted +[0-9-]{10} +Completed" katmai vjobs --selector count
-says "vjobs shows one" "Name: +counted" katmai vjobs -n counted
+says "vjobs shows one" "Name: +[[:space:]]counted" katmai vjobs -n counted
 says "vjobs as JSON" "job.batch.volcano.sh/counted" katmai vjobs --selector count -o name
 says "vqueues" "default +1 +Open +0 +0" katmai vqueues -n default
 says "vcancel" "cancel job counted successfully" katmai vcancel -n counted

@@ -369,16 +369,22 @@ fn age(created: &str, now: Time) -> String {
     let Some(created) = Time::parse(created) else {
         return "<unknown>".to_owned();
     };
-    let seconds = (now.micros() - created.micros()).max(0) / 1_000_000;
+    let seconds = now.micros().saturating_sub(created.micros()) / 1_000_000;
     let (minutes, hours, days) = (seconds / 60, seconds / 3600, seconds / 86_400);
+    let years = days / 365;
     match seconds {
+        // Clocks that differ by less than that are forgiven.
+        ..=-2 => "<invalid>".to_owned(),
+        -1 => "0s".to_owned(),
         0..120 => format!("{seconds}s"),
         120..600 if seconds % 60 != 0 => format!("{minutes}m{}s", seconds % 60),
         120..10_800 => format!("{minutes}m"),
         10_800..28_800 if minutes % 60 != 0 => format!("{hours}h{}m", minutes % 60),
         10_800..172_800 => format!("{hours}h"),
         172_800..691_200 if hours % 24 != 0 => format!("{days}d{}h", hours % 24),
-        _ => format!("{days}d"),
+        _ if years < 2 => format!("{days}d"),
+        _ if years < 8 && days % 365 != 0 => format!("{years}y{}d", days % 365),
+        _ => format!("{years}y"),
     }
 }
 

@@ -72,7 +72,8 @@ fn create_message(case: &Case<'_>, job: &Job) -> Result<String, String> {
             ("name", &job.metadata.name),
             ("complaints", &go_list(&complaints)),
         ];
-        say(&jobs::BAD_JOB_NAME, given, &mut message);
+        // The names alone follow what is before them without a blank, and a job's ends without a semicolon.
+        message.push_str(&jobs::BAD_JOB_NAME.with(given));
     }
     if spec.replicas() < i64::from(spec.min_available()) {
         say(&jobs::GANG_OVER_REPLICAS, &[], &mut message);
@@ -131,7 +132,7 @@ fn tasks_message(case: &Case<'_>, job: &Job, message: &mut String) {
         let complaints = check_qualified(&pod);
         if !complaints.is_empty() {
             let given: Given<'_> = &[("name", &pod), ("complaints", &go_list(&complaints))];
-            say(&jobs::BAD_POD_NAME, given, message);
+            message.push_str(&format!("{};", jobs::BAD_POD_NAME.with(given)));
         }
         message.push_str(&template::message(index, task, &raw["template"], case));
     }

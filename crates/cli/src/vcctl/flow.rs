@@ -74,8 +74,10 @@ pub struct List {
 pub struct Family {
     kind: &'static str,
     plural: &'static str,
-    /// As upstream's sentences have it.
+    /// The group of its commands.
     word: &'static str,
+    /// As upstream's sentences have it.
+    noun: &'static str,
 }
 
 /// Flows.
@@ -83,12 +85,14 @@ pub static FLOWS: Family = Family {
     kind: "JobFlow",
     plural: "jobflows",
     word: "jobflow",
+    noun: "jobflow",
 };
 /// Templates.
 pub static TEMPLATES: Family = Family {
     kind: "JobTemplate",
     plural: "jobtemplates",
     word: "jobtemplate",
+    noun: "job template",
 };
 
 impl Family {
@@ -96,7 +100,7 @@ impl Family {
         Ok(rest::collection(FLOW, namespace, self.plural)?)
     }
 
-    /// What failed, in upstream's words.
+    /// What failed, in upstream's words: the command, then the group that it stands in.
     pub(super) fn action(&self, request: &Request) -> String {
         let deed = match request {
             Request::Create(_) => "create",
@@ -105,7 +109,7 @@ impl Family {
             Request::Get(_) => "get",
             Request::List(_) => "list",
         };
-        format!("{} {deed}", self.word)
+        format!("{deed} {}", self.word)
     }
 
     /// Where a list's objects are.
@@ -151,7 +155,7 @@ impl Family {
         if named.name.is_empty() {
             bail!(
                 "name is mandatory to get the particular {} details",
-                self.word
+                self.noun
             );
         }
         Ok(Place {
@@ -203,7 +207,7 @@ impl Family {
     async fn delete(&self, chosen: &Chosen, rest: &Rest) -> anyhow::Result<Told> {
         if chosen.file.filename.is_empty() {
             if chosen.named.name.is_empty() {
-                bail!("a name or a file is mandatory: --name, -N, --file or -f");
+                bail!("{} name must be specified", self.noun);
             }
             let place = self.place(&chosen.named)?;
             return Ok(Told::Text(self.deleted(&place, rest).await?));

@@ -43,10 +43,6 @@ impl Followed {
             .split_whitespace()
             .any(|word| word == "age");
         let mut out = Vec::new();
-        if is_table && !heading.is_empty() && heading.trim_end() != self.heading {
-            out.push(heading.trim_end().to_owned());
-            self.heading = heading.trim_end().to_owned();
-        }
         let mut gone = std::mem::take(&mut self.objects);
         for (at, object) in objects.into_iter().enumerate() {
             let line = lines.get(at).cloned().unwrap_or_default();
@@ -63,6 +59,12 @@ impl Followed {
         }
         for printed in gone.values() {
             out.push(printed.text(form)?);
+        }
+        // Columns grow with what was counted since; that alone is no news.
+        let heading = heading.trim_end();
+        if is_table && !out.is_empty() && !heading.is_empty() && heading != self.heading {
+            out.insert(0, heading.to_owned());
+            self.heading = heading.to_owned();
         }
         let between = if form == Form::Yaml { "---\n" } else { "\n" };
         Ok(out.join(between))
@@ -137,15 +139,16 @@ mod tests {
     #[test]
     fn an_age_is_no_news() {
         let mut followed = Followed::default();
-        let mut news = |age: &str| {
+        let mut news = |heading: &str, age: &str| {
             let told = Told::Objects {
                 objects: vec![queue("a", 1)],
-                table: format!("NAME AGE\na {age}"),
+                table: format!("{heading}\na {age}"),
             };
             followed.news(told, Form::Table).expect("it is a table")
         };
-        assert_eq!(news("1s"), "NAME AGE\na 1s");
-        assert_eq!(news("2s"), "");
+        assert_eq!(news("NAME AGE", "1s"), "NAME AGE\na 1s");
+        assert_eq!(news("NAME AGE", "2s"), "");
+        assert_eq!(news("NAME  AGE", "10s"), "", "nor is a wider column");
     }
 
     #[test]

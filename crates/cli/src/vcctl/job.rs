@@ -107,15 +107,15 @@ impl Request {
         Ok(rest::listed(BATCH, namespace, "jobs")?)
     }
 
-    /// What failed, in upstream's words.
+    /// What failed, in upstream's words: the command, then the group that it stands in.
     pub(super) fn action(&self) -> &'static str {
         match self {
-            Request::Delete(_) => "job delete",
-            Request::List(_) => "job list",
-            Request::Resume(_) => "job resume",
-            Request::Run(_) => "job run",
-            Request::Suspend(_) => "job suspend",
-            Request::View(_) => "job view",
+            Request::Delete(_) => "delete job",
+            Request::List(_) => "list job",
+            Request::Resume(_) => "resume job",
+            Request::Run(_) => "run job",
+            Request::Suspend(_) => "suspend job",
+            Request::View(_) => "view job",
         }
     }
 }
@@ -123,8 +123,9 @@ impl Request {
 pub(super) async fn answer(request: &Request, manner: Manner, rest: &Rest) -> anyhow::Result<Told> {
     match request {
         Request::Delete(named) => {
-            rest.get(&place(named)?).await?;
-            rest.delete(&place(named)?).await?;
+            let place = place(named, "job name is mandatory to delete a particular job")?;
+            rest.get(&place).await?;
+            rest.delete(&place).await?;
             Ok(Told::Text(format!(
                 "delete job {} successfully",
                 named.name
@@ -147,7 +148,10 @@ pub(super) async fn answer(request: &Request, manner: Manner, rest: &Rest) -> an
             }
             Ok(Told::Objects { objects, table })
         }
-        Request::Resume(named) => command(named, "ResumeJob", rest).await,
+        Request::Resume(named) => {
+            let place = place(named, "job name is mandatory to resume a particular job")?;
+            command(named, &place, "ResumeJob", rest).await
+        }
         Request::Run(run) => {
             let body = match run.filename.is_empty() {
                 true => run_body(run)?,
@@ -157,9 +161,14 @@ pub(super) async fn answer(request: &Request, manner: Manner, rest: &Rest) -> an
             let name = text(&job, &["metadata", "name"]);
             Ok(Told::Text(format!("run job {name} successfully")))
         }
-        Request::Suspend(named) => command(named, "AbortJob", rest).await,
+        Request::Suspend(named) => {
+            let place = place(named, "job name is mandatory to suspend a particular job")?;
+            command(named, &place, "AbortJob", rest).await
+        }
         Request::View(named) => {
-            let job = rest.get(&place(named)?).await?;
+            let nameless =
+                "job name (specified by --name or -N) is mandatory to view a particular job";
+            let job = rest.get(&place(named, nameless)?).await?;
             let events = rest
                 .list(&rest::collection("/api/v1", &named.namespace, "events")?)
                 .await?;
@@ -173,9 +182,10 @@ fn collection(namespace: &str) -> anyhow::Result<String> {
     Ok(rest::collection(BATCH, namespace, "jobs")?)
 }
 
-fn place(named: &Named) -> anyhow::Result<Place> {
+/// Where the job is; without a name that is said which upstream says of this command.
+fn place(named: &Named, nameless: &'static str) -> anyhow::Result<Place> {
     if named.name.is_empty() {
-        bail!("job name (specified by --name or -N) is mandatory");
+        bail!(nameless);
     }
     Ok(Place {
         collection: collection(&named.namespace)?,
@@ -183,8 +193,8 @@ fn place(named: &Named) -> anyhow::Result<Place> {
     })
 }
 
-async fn command(named: &Named, action: &str, rest: &Rest) -> anyhow::Result<Told> {
-    let job = rest.get(&place(named)?).await?;
+async fn command(named: &Named, place: &Place, action: &str, rest: &Rest) -> anyhow::Result<Told> {
+    let job = rest.get(place).await?;
     let body = json!({
         "apiVersion": "bus.volcano.sh/v1alpha1",
         "kind": "Command",
@@ -354,7 +364,7 @@ fn amounts(typed: &str) -> anyhow::Result<Value> {
     let mut map = serde_json::Map::new();
     for part in typed.split(',').filter(|part| !part.is_empty()) {
         let Some((name, amount)) = part.split_once('=') else {
-            bail!("invalid argument syntax {part:?}, expected name=quantity");
+            bail!("invalid argument syntax {part}, expected <resource>=<value>");
         };
         map.insert(name.trim().to_owned(), Value::from(amount.trim()));
     }

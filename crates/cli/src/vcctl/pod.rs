@@ -7,15 +7,16 @@ use api::time::Time;
 use clap::{Args, Subcommand};
 use serde_json::Value;
 
-use super::job::BATCH;
+use super::age;
 use super::pod_state::PodState;
 use super::told::{Form, Manner, NOTHING, Told, widened};
-use super::{age, width};
-use crate::rest::{self, Place, Rest, text};
+use crate::rest::{self, Rest, text};
 
 const JOB_NAME: &str = "volcano.sh/job-name";
 const QUEUE_LABEL: &str = "volcano.sh/queue-name";
 const QUEUE_ANNOTATION: &str = "scheduling.volcano.sh/queue-name";
+/// What upstream leaves behind the longest value of a column. Headings do not count.
+const COLUMNS_APART: usize = 8;
 
 /// One of the pod commands.
 #[derive(Clone, Debug, PartialEq, Subcommand)]
@@ -42,10 +43,10 @@ pub struct List {
 }
 
 impl Request {
-    /// What failed, in upstream's words.
+    /// What failed, in upstream's words: the command, then the group that it stands in.
     pub(super) fn action(&self) -> &'static str {
         match self {
-            Request::List(_) => "pod list",
+            Request::List(_) => "list pod",
         }
     }
 }
@@ -74,21 +75,20 @@ pub(super) fn listed(list: &List) -> anyhow::Result<String> {
 
 pub(super) async fn answer(request: &Request, manner: Manner, rest: &Rest) -> anyhow::Result<Told> {
     let Request::List(list) = request;
-    if !list.job.is_empty() && !list.queue.is_empty() && !list.all_namespaces {
-        let place = Place {
-            collection: rest::collection(BATCH, &list.namespace, "jobs")?,
-            name: list.job.clone(),
-        };
-        let job = rest.get(&place).await?;
-        if text(&job, &["spec", "queue"]) != list.queue {
-            bail!(
-                "the input vcjob {} does not match the queue {}",
-                list.job,
-                list.queue
-            );
-        }
+    let pods = rest.list(&listed(list)?).await?;
+    let is_of_another_queue = |pod: &Value| {
+        let queue = text(pod, &["metadata", "labels", QUEUE_LABEL]);
+        !queue.is_empty() && queue != list.queue
+    };
+    let must_match = !list.job.is_empty() && !list.queue.is_empty() && !list.all_namespaces;
+    if must_match && pods.iter().any(is_of_another_queue) {
+        bail!(
+            "the input vcjob {} does not match the queue {}",
+            list.job,
+            list.queue
+        );
     }
-    let objects = chosen(list, rest.list(&listed(list)?).await?);
+    let objects = chosen(list, pods);
     let mut table = table(list, &objects, manner.now);
     if manner.form == Form::Wide {
         table = widened(
@@ -127,39 +127,33 @@ fn table(list: &List, pods: &[Value], now: Time) -> String {
     if pods.is_empty() {
         return NOTHING.to_owned();
     }
-    let names = width(
-        "Name",
-        pods.iter().map(|pod| text(pod, &["metadata", "name"])),
-    );
-    let namespaces = width(
-        "Namespace",
-        pods.iter().map(|pod| text(pod, &["metadata", "namespace"])),
-    );
-    let states: Vec<PodState> = pods.iter().map(PodState::of).collect();
-    let statuses = width("Status", states.iter().map(|it| it.status.as_str()));
-    let mut out = String::new();
-    let mut row = |pod: [&str; 2], cells: [&str; 4]| {
-        // Writing to a String cannot fail.
-        if list.all_namespaces {
-            let _ = write!(out, "{:<namespaces$}", pod[0]);
-        }
-        let _ = write!(out, "{:<names$}{:<8}", pod[1], cells[0]);
-        let _ = writeln!(out, "{:<statuses$}{:<10}{}", cells[1], cells[2], cells[3]);
+    let mut rows =
+        vec![["Namespace", "Name", "Ready", "Status", "Restart", "Age"].map(str::to_owned)];
+    for pod in pods {
+        let state = PodState::of(pod);
+        rows.push([
+            text(pod, &["metadata", "namespace"]).to_owned(),
+            text(pod, &["metadata", "name"]).to_owned(),
+            format!("{}/{}", state.ready, state.wanted),
+            state.status,
+            state.restarts.told(now),
+            age(text(pod, &["metadata", "creationTimestamp"]), now),
+        ]);
+    }
+    let width = |at: usize| {
+        let longest = rows[1..].iter().map(|row| row[at].len()).max();
+        // A heading keeps a blank behind it, even above a namespace of one letter.
+        (longest.unwrap_or(0) + COLUMNS_APART).max(rows[0][at].len() + 1)
     };
-    row(["Namespace", "Name"], ["Ready", "Status", "Restart", "Age"]);
-    for (pod, state) in pods.iter().zip(&states) {
-        row(
-            [
-                text(pod, &["metadata", "namespace"]),
-                text(pod, &["metadata", "name"]),
-            ],
-            [
-                &format!("{}/{}", state.ready, state.wanted),
-                &state.status,
-                &state.restarts.to_string(),
-                &age(text(pod, &["metadata", "creationTimestamp"]), now),
-            ],
-        );
+    let widths: Vec<usize> = (0..rows[0].len()).map(width).collect();
+    let first = usize::from(!list.all_namespaces);
+    let mut out = String::new();
+    for row in &rows {
+        for (cell, width) in row.iter().zip(&widths).skip(first) {
+            // Writing to a String cannot fail.
+            let _ = write!(out, "{cell:<width$}");
+        }
+        out.push('\n');
     }
     out
 }

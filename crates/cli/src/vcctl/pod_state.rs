@@ -1,7 +1,9 @@
 //! What a pod's line says of it, computed as kubectl's table is.
 
+use api::time::Time;
 use serde_json::Value;
 
+use super::age;
 use crate::rest::text;
 
 /// Cells of a pod's line.
@@ -14,7 +16,38 @@ pub(super) struct PodState {
     /// In a word: the phase, or the reason that says more.
     pub(super) status: String,
     /// How often containers were started again.
-    pub(super) restarts: u64,
+    pub(super) restarts: Restarts,
+}
+
+/// How often containers were started again, and when the last of them had ended before that, if it is known.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(super) struct Restarts {
+    count: u64,
+    last: Option<Time>,
+}
+
+impl Restarts {
+    fn of<'a>(statuses: impl Iterator<Item = &'a Value>) -> Restarts {
+        let mut all = Restarts::default();
+        statuses.for_each(|one| all.add(one));
+        all
+    }
+
+    fn add(&mut self, status: &Value) {
+        let ended = text(status, &["lastState", "terminated", "finishedAt"]);
+        self.count += status["restartCount"].as_u64().unwrap_or(0);
+        self.last = self.last.max(Time::parse(ended));
+    }
+
+    /// `2 (5m ago)`, or the number alone.
+    pub(super) fn told(self, now: Time) -> String {
+        match (self.count, self.last) {
+            (1.., Some(last)) => {
+                format!("{} ({} ago)", self.count, age(&last.seconds_text(), now))
+            }
+            (count, _) => count.to_string(),
+        }
+    }
 }
 
 impl PodState {
@@ -54,7 +87,7 @@ impl PodState {
             let is_sidecar = is_sidecar(text(one, &["name"]));
             // Restarts of the others are forgotten once the pod runs.
             if is_sidecar || working.is_none() {
-                self.restarts += restarts(one);
+                self.restarts.add(one);
             }
             let is_serving = is_sidecar && one["started"] == true;
             self.ready += usize::from(is_serving && one["ready"] == true);
@@ -74,10 +107,8 @@ impl PodState {
         let is_working = working.is_some();
         self.status = working.unwrap_or_else(|| std::mem::take(&mut self.status));
         if !is_working || has_condition(pod, "Initialized") {
-            self.restarts = each(&pod["status"]["initContainerStatuses"])
-                .filter(|one| is_sidecar(text(one, &["name"])))
-                .map(restarts)
-                .sum();
+            let statuses = each(&pod["status"]["initContainerStatuses"]);
+            self.restarts = Restarts::of(statuses.filter(|one| is_sidecar(text(one, &["name"]))));
         }
         is_working
     }
@@ -87,7 +118,7 @@ impl PodState {
         let mut is_any_running = false;
         let statuses: Vec<&Value> = each(&pod["status"]["containerStatuses"]).collect();
         for one in statuses.into_iter().rev() {
-            self.restarts += restarts(one);
+            self.restarts.add(one);
             let waits = text(one, &["state", "waiting", "reason"]);
             if !waits.is_empty() {
                 self.status = waits.to_owned();
@@ -135,10 +166,6 @@ fn end(ended: &Value) -> Option<String> {
     })
 }
 
-fn restarts(status: &Value) -> u64 {
-    status["restartCount"].as_u64().unwrap_or(0)
-}
-
 fn has_condition(pod: &Value, kind: &str) -> bool {
     let is_it = |one: &Value| text(one, &["type"]) == kind && text(one, &["status"]) == "True";
     each(&pod["status"]["conditions"]).any(is_it)
@@ -168,9 +195,13 @@ mod tests {
             pod["metadata"]["deletionTimestamp"] = "2026-11-21T18:00:00Z".into();
         }
         let state = PodState::of(&pod);
+        let now = Time::parse("2026-11-21T18:00:00Z").expect("it is a time");
         format!(
             "{}/{} {} {}",
-            state.ready, state.wanted, state.status, state.restarts
+            state.ready,
+            state.wanted,
+            state.status,
+            state.restarts.told(now)
         )
     }
 
@@ -183,6 +214,8 @@ mod tests {
             ("0/2 SchedulingGated 0", "{phase: Pending, conditions: [{type: PodScheduled, reason: SchedulingGated}]}".to_owned()),
             ("2/2 Running 2", format!("{{phase: Running, containerStatuses: [{{{run}}}, {{{run}}}]}}")),
             ("1/2 CrashLoopBackOff 5", format!("{{phase: Running, containerStatuses: [{{restartCount: 4, state: {{waiting: {{reason: CrashLoopBackOff}}}}}}, {{{run}}}]}}")),
+            ("2/2 Running 3 (5m ago)", format!("{{phase: Running, containerStatuses: [{{{run}, lastState: {{terminated: {{finishedAt: '2026-11-21T17:55:00Z'}}}}}}, {{{run}, lastState: {{terminated: {{finishedAt: '2026-11-21T17:00:00Z'}}}}}}, {{restartCount: 1}}]}}")),
+            ("0/2 Running 0", "{phase: Running, containerStatuses: [{lastState: {terminated: {finishedAt: '2026-11-21T17:55:00Z'}}}]}".to_owned()),
             ("0/2 Error 0", "{phase: Failed, containerStatuses: [{state: {terminated: {reason: Error, exitCode: 1}}}, {state: {terminated: {reason: Completed}}}]}".to_owned()),
             ("0/2 Signal:9 0", "{phase: Failed, containerStatuses: [{state: {terminated: {signal: 9, exitCode: 137}}}]}".to_owned()),
             ("0/2 ExitCode:3 0", "{phase: Failed, containerStatuses: [{state: {terminated: {exitCode: 3}}}]}".to_owned()),
@@ -194,6 +227,9 @@ mod tests {
             ("0/2 Init:ExitCode:1 0", "{phase: Pending, initContainerStatuses: [{name: x, state: {terminated: {exitCode: 1}}}]}".to_owned()),
             ("0/2 Init:ErrImagePull 0", "{phase: Pending, initContainerStatuses: [{name: x, state: {waiting: {reason: ErrImagePull}}}]}".to_owned()),
             ("1/3 Init:1/2 3", "sidecar {phase: Pending, initContainerStatuses: [{name: x, started: true, ready: true, restartCount: 3, state: {running: {}}}, {name: y, state: {running: {}}}]}".to_owned()),
+            ("0/2 Init:Error 2 (90s ago)", "{phase: Pending, initContainerStatuses: [{name: x, restartCount: 2, state: {terminated: {exitCode: 1, reason: Error}}, lastState: {terminated: {finishedAt: '2026-11-21T17:58:30Z'}}}]}".to_owned()),
+            ("2/2 Running 2", format!("{{phase: Running, initContainerStatuses: [{{name: x, restartCount: 2, state: {{terminated: {{exitCode: 0}}}}, lastState: {{terminated: {{finishedAt: '2026-11-21T17:58:30Z'}}}}}}], containerStatuses: [{{{run}}}, {{{run}}}]}}")),
+            ("1/3 Init:1/2 3 (150m ago)", "sidecar {phase: Pending, initContainerStatuses: [{name: x, started: true, ready: true, restartCount: 3, state: {running: {}}, lastState: {terminated: {finishedAt: '2026-11-21T15:30:00Z'}}}, {name: y, state: {running: {}}}]}".to_owned()),
             ("0/2 Terminating 0", "{phase: Running, deleted: true}".to_owned()),
             ("0/2 Succeeded 0", "{phase: Succeeded, deleted: true}".to_owned()),
             ("0/2 Unknown 0", "{phase: Running, deleted: true, reason: NodeLost}".to_owned()),

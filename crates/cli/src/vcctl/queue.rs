@@ -71,14 +71,14 @@ pub struct Operate {
 }
 
 impl Request {
-    /// What failed, in upstream's words.
+    /// What failed, in upstream's words: the command, then the group that it stands in.
     pub(super) fn action(&self) -> &'static str {
         match self {
-            Request::Create(_) => "queue create",
-            Request::Delete(_) => "queue delete",
-            Request::Get(_) => "queue get",
-            Request::List => "queue list",
-            Request::Operate(_) => "queue operate",
+            Request::Create(_) => "create queue",
+            Request::Delete(_) => "delete queue",
+            Request::Get(_) => "get queue",
+            Request::List => "list queue",
+            Request::Operate(_) => "operate queue",
         }
     }
 }
@@ -169,7 +169,7 @@ async fn change(operate: &Operate, rest: &Rest) -> anyhow::Result<()> {
         "update" => {
             if operate.weight <= 0 {
                 bail!(
-                    "when {} queue {}, weight must be specified",
+                    "when {} queue {}, weight must be specified, the value must be greater than 0",
                     operate.action,
                     operate.name
                 );

@@ -1,5 +1,6 @@
 mod fixture;
 mod flags;
+mod page;
 mod statuses;
 mod texts;
 mod world;
@@ -82,6 +83,12 @@ fn ages_are_written_as_kubectl_writes_them() {
         ("2026-11-21T12:30:00Z", "5h30m"),
         ("2026-11-18T17:00:00Z", "3d1h"),
         ("2026-10-18T17:00:00Z", "34d"),
+        ("2024-11-22T18:00:00Z", "729d"),
+        ("2024-11-21T18:00:00Z", "2y"),
+        ("2024-09-12T18:00:00Z", "2y70d"),
+        ("2018-11-21T18:00:00Z", "8y"),
+        ("2026-11-21T18:00:01Z", "0s"),
+        ("2026-11-21T18:00:02Z", "<invalid>"),
         ("", "<unknown>"),
     ] {
         assert_eq!(age(created, now), age_text, "{created}");

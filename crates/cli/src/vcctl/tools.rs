@@ -248,14 +248,11 @@ impl Jobs {
 }
 
 impl Named {
-    fn job(&self) -> anyhow::Result<job::Named> {
-        if self.name.is_empty() {
-            bail!("job name (specified by --name or -n) is mandatory");
-        }
-        Ok(job::Named {
+    fn job(&self) -> job::Named {
+        job::Named {
             namespace: self.namespace.clone(),
             name: self.name.clone(),
-        })
+        }
     }
 }
 
@@ -263,14 +260,17 @@ pub(super) async fn answer(request: &Request, manner: Manner, rest: &Rest) -> an
     let as_job = match request {
         Request::Queues(queues) => return vqueues(&queues.name, manner.form, rest).await,
         Request::Cancel(Cancel { named }) => {
-            job::answer(&job::Request::Delete(named.job()?), manner, rest).await?;
+            if named.name.is_empty() {
+                bail!("job name is mandatory to cancel a particular job");
+            }
+            job::answer(&job::Request::Delete(named.job()), manner, rest).await?;
             return Ok(Told::Text(format!(
                 "cancel job {} successfully",
                 named.name
             )));
         }
-        Request::Resume(Resume { named }) => job::Request::Resume(named.job()?),
-        Request::Suspend(Suspend { named }) => job::Request::Suspend(named.job()?),
+        Request::Resume(Resume { named }) => job::Request::Resume(named.job()),
+        Request::Suspend(Suspend { named }) => job::Request::Suspend(named.job()),
         Request::Submit(submit) => job::Request::Run(submitted(submit)?),
         Request::Jobs(jobs) if jobs.name.is_empty() => job::Request::List(jobs.list()),
         Request::Jobs(jobs) => job::Request::View(job::Named {

@@ -1,28 +1,49 @@
-//! The page about one job that `vcctl job view` shows, after upstream's: parts that are empty are left out.
+//! The page about one job that `vcctl job view` shows: upstream's, line by line, blanks and tabs too.
+//!
+//! What we tell beyond it stands behind that to which it belongs, and is left out where there is nothing: plugins
+//! other than `env` and `ssh`, priority and queue, minimum and dependencies of a task, init containers, arguments,
+//! protocols, other resources than cpu and memory, and why a job is in its phase. Times are in UTC.
 
 use std::fmt::Write;
 
+use api::quantity::Quantity;
 use api::time::Time;
 use serde_json::Value;
 
 use super::age;
 use crate::rest::text;
 
-/// Where values begin.
-const VALUES_AT: usize = 26;
-
-/// Counters of a status, each with its label.
+/// Counters of a status that are told where they are more than 0, each with its label, in upstream's order.
 const COUNTERS: &[(&str, &str)] = &[
-    ("Pending", "pending"),
-    ("Running", "running"),
-    ("Succeeded", "succeeded"),
-    ("Failed", "failed"),
-    ("Terminating", "terminating"),
-    ("Unknown", "unknown"),
-    ("Min Available", "minAvailable"),
-    ("Version", "version"),
-    ("Retry Count", "retryCount"),
+    ("Succeeded:    ", "succeeded"),
+    ("Pending:      ", "pending"),
+    ("Running:      ", "running"),
+    ("Failed:       ", "failed"),
+    ("Terminating:  ", "terminating"),
+    ("Unknown:      ", "unknown"),
+    ("RetryCount:   ", "retryCount"),
+    ("Min Available:", "minAvailable"),
+    ("Version:      ", "version"),
 ];
+
+/// Annotations of a task's pods that upstream tells, each with the label that it has for it.
+const ANNOTATIONS: &[(&str, &str)] = &[
+    (
+        "Cri . Cci . Io / Container - Type:          ",
+        "cri.cci.io/container-type",
+    ),
+    (
+        "Kubernetes . Io / Availablezone:            ",
+        "kubernetes.io/availablezone",
+    ),
+    (
+        "Network . Alpha . Kubernetes . Io / Network:",
+        "network.alpha.kubernetes.io/network",
+    ),
+];
+
+/// What Go shows of a time that is not given.
+const NO_TIME: &str = "0001-01-01 00:00:00 +0000 UTC";
 
 /// What is said of a job at this time. `events` are those of its namespace.
 pub(super) fn view(job: &Value, events: &[Value], now: Time) -> String {
@@ -42,39 +63,43 @@ struct Page {
 impl Page {
     fn head(&mut self, job: &Value) {
         let meta = &job["metadata"];
-        self.line(0, "Name", text(meta, &["name"]));
-        self.line(0, "Namespace", text(meta, &["namespace"]));
-        for (label, field) in [("Labels", "labels"), ("Annotations", "annotations")] {
-            let is_there = meta[field].as_object().is_some_and(|map| !map.is_empty());
-            let told = is_there.then(|| meta[field].to_string());
+        self.line(0, "Name:       ", text(meta, &["name"]));
+        self.line(0, "Namespace:  ", text(meta, &["namespace"]));
+        for (label, field) in [("Labels:     ", "labels"), ("Annotations:", "annotations")] {
+            let is_there = pairs(&meta[field]).next().is_some();
+            let told = is_there.then(|| go_json(&meta[field]));
             self.line(0, label, told.as_deref().unwrap_or("<none>"));
         }
-        self.line(0, "API Version", text(job, &["apiVersion"]));
-        self.line(0, "Kind", text(job, &["kind"]));
+        self.line(0, "API Version:", text(job, &["apiVersion"]));
+        self.line(0, "Kind:       ", text(job, &["kind"]));
         self.heading(0, "Metadata");
-        for (label, field) in [
-            ("Creation Timestamp", "creationTimestamp"),
-            ("Generate Name", "generateName"),
-            ("Generation", "generation"),
-            ("Resource Version", "resourceVersion"),
-            ("UID", "uid"),
-        ] {
-            self.given(1, label, &meta[field]);
-        }
+        self.line(
+            1,
+            "Creation Timestamp:",
+            &go_time(&meta["creationTimestamp"]),
+        );
+        self.line(1, "Generate Name:     ", text(meta, &["generateName"]));
+        self.line(1, "Generation:        ", &number(&meta["generation"]));
+        self.line(1, "Resource Version:  ", text(meta, &["resourceVersion"]));
+        self.line(1, "Self Link:         ", text(meta, &["selfLink"]));
+        self.line(1, "UID:               ", text(meta, &["uid"]));
     }
 
     fn spec(&mut self, spec: &Value) {
         self.heading(0, "Spec");
-        self.line(1, "Min Available", &number(&spec["minAvailable"]));
-        if let Some(plugins) = spec["plugins"].as_object().filter(|map| !map.is_empty()) {
-            self.heading(1, "Plugins");
-            for (name, arguments) in plugins {
-                self.line(2, &capital(name), &arguments.to_string());
-            }
+        self.line(1, "Min Available:     ", &number(&spec["minAvailable"]));
+        self.heading(1, "Plugins");
+        for (label, name) in [("Env:", "env"), ("Ssh:", "ssh")] {
+            self.line(2, label, &go_list(&spec["plugins"][name]));
         }
-        self.given(1, "Priority Class Name", &spec["priorityClassName"]);
-        self.given(1, "Queue", &spec["queue"]);
-        self.given(1, "Scheduler Name", &spec["schedulerName"]);
+        let told = |name: &&String| !matches!(name.as_str(), "env" | "ssh");
+        for name in pairs(&spec["plugins"]).map(|(name, _)| name).filter(told) {
+            let label = format!("{}:", capital(name));
+            self.line(2, &label, &go_list(&spec["plugins"][name.as_str()]));
+        }
+        self.line(1, "Scheduler Name:    ", text(spec, &["schedulerName"]));
+        self.given(1, "Priority Class Name:", &spec["priorityClassName"]);
+        self.given(1, "Queue:             ", &spec["queue"]);
         self.heading(1, "Tasks");
         for task in each(&spec["tasks"]) {
             self.task(task);
@@ -82,53 +107,77 @@ impl Page {
     }
 
     fn task(&mut self, task: &Value) {
-        self.given(2, "Name", &task["name"]);
-        self.line(2, "Replicas", &number(&task["replicas"]));
-        self.given(2, "Min Available", &task["minAvailable"]);
+        self.line(2, "Name:", text(task, &["name"]));
+        self.line(2, "Replicas:", &number(&task["replicas"]));
+        self.given(2, "Min Available:", &task["minAvailable"]);
         let targets: Vec<&str> = each(&task["dependsOn"]["name"])
             .filter_map(Value::as_str)
             .collect();
         if !targets.is_empty() {
-            self.line(2, "Depends On", &targets.join(", "));
-            self.given(2, "Iteration", &task["dependsOn"]["iteration"]);
+            self.line(2, "Depends On:", &targets.join(", "));
+            self.given(2, "Iteration:", &task["dependsOn"]["iteration"]);
         }
         self.heading(2, "Template");
-        let pod = &task["template"]["spec"];
-        for (heading, list) in [
-            ("Init Containers", "initContainers"),
-            ("Containers", "containers"),
-        ] {
-            if each(&pod[list]).next().is_some() {
-                self.heading(3, heading);
-            }
-            for container in each(&pod[list]) {
-                self.container(container);
-            }
+        let (meta, pod) = (&task["template"]["metadata"], &task["template"]["spec"]);
+        self.heading(3, "Metadata");
+        self.heading(4, "Annotations");
+        for (label, key) in ANNOTATIONS {
+            self.line(5, label, text(meta, &["annotations", key]));
         }
-        self.given(3, "Restart Policy", &pod["restartPolicy"]);
+        self.line(
+            4,
+            "Creation Timestamp:",
+            &go_time(&meta["creationTimestamp"]),
+        );
+        self.heading(3, "Spec");
+        self.heading(4, "Containers");
+        for container in each(&pod["containers"]) {
+            self.container(container);
+        }
+        if each(&pod["initContainers"]).next().is_some() {
+            self.heading(4, "Init Containers");
+        }
+        for container in each(&pod["initContainers"]) {
+            self.container(container);
+        }
+        self.heading(4, "Image Pull Secrets");
+        for secret in each(&pod["imagePullSecrets"]) {
+            self.line(5, "Name:     ", text(secret, &["name"]));
+        }
+        self.line(4, "Restart Policy:   ", text(pod, &["restartPolicy"]));
     }
 
     fn container(&mut self, container: &Value) {
-        self.given(4, "Name", &container["name"]);
-        self.given(4, "Image", &container["image"]);
-        for (label, field) in [("Command", "command"), ("Args", "args")] {
-            if container[field].is_array() {
-                self.line(4, label, &container[field].to_string());
-            }
+        self.heading(5, "Command");
+        self.words(6, &container["command"]);
+        if each(&container["args"]).next().is_some() {
+            self.heading(5, "Args");
+            self.words(6, &container["args"]);
         }
-        let ports: Vec<String> = each(&container["ports"]).map(port).collect();
-        if !ports.is_empty() {
-            self.line(4, "Ports", &ports.join(", "));
+        self.line(5, "Image:", text(container, &["image"]));
+        self.line(5, "Name: ", text(container, &["name"]));
+        self.heading(5, "Ports");
+        for port in each(&container["ports"]) {
+            self.line(6, "Container Port:", &number(&port["containerPort"]));
+            self.line(6, "Name:          ", text(port, &["name"]));
+            self.given(6, "Protocol:      ", &port["protocol"]);
         }
-        for (label, field) in [("Limits", "limits"), ("Requests", "requests")] {
-            let amounts: Vec<String> = pairs(&container["resources"][field])
-                .map(|(name, amount)| format!("{name}={}", plain(amount)))
-                .collect();
-            if !amounts.is_empty() {
-                self.line(4, label, &amounts.join(","));
-            }
+        self.heading(5, "Resources");
+        for (heading, field) in [("Limits", "limits"), ("Requests", "requests")] {
+            self.heading(6, heading);
+            self.amounts(&container["resources"][field]);
         }
-        self.given(4, "Working Dir", &container["workingDir"]);
+        // So far to the right as upstream has it.
+        self.line(6, "Working Dir:", text(container, &["workingDir"]));
+    }
+
+    fn amounts(&mut self, amounts: &Value) {
+        self.line(7, "Cpu:   ", &amount(&amounts["cpu"]));
+        self.line(7, "Memory:", &amount(&amounts["memory"]));
+        let is_told = |name: &str| matches!(name, "cpu" | "memory");
+        for (name, value) in pairs(amounts).filter(|(name, _)| !is_told(name)) {
+            self.line(7, &format!("{name}:"), &amount(value));
+        }
     }
 
     fn status(&mut self, status: &Value) {
@@ -138,55 +187,53 @@ impl Page {
                 self.line(1, label, &count.to_string());
             }
         }
-        self.given(1, "Running Duration", &status["runningDuration"]);
-        if status["state"].is_object() {
-            self.heading(1, "State");
-        }
-        for (label, field) in [
-            ("Phase", "phase"),
-            ("Reason", "reason"),
-            ("Message", "message"),
-            ("Last Transition Time", "lastTransitionTime"),
-        ] {
-            self.given(2, label, &status["state"][field]);
+        self.given(1, "Running Duration:", &status["runningDuration"]);
+        self.heading(1, "State");
+        self.line(2, "Phase:", text(status, &["state", "phase"]));
+        self.given(2, "Reason:", &status["state"]["reason"]);
+        self.given(2, "Message:", &status["state"]["message"]);
+        let since = &status["state"]["lastTransitionTime"];
+        if since.is_string() {
+            self.line(2, "Last Transition Time:", &go_time(since));
         }
         if pairs(&status["controlledResources"]).next().is_some() {
             self.heading(1, "Controlled Resources");
         }
         for (name, kind) in pairs(&status["controlledResources"]) {
-            self.line(2, name, &plain(kind));
+            self.line(2, &format!("{name}: "), &plain(kind));
         }
-        let conditions: Vec<Vec<String>> = each(&status["conditions"])
-            .map(|condition| {
-                ["status", "lastTransitionTime"].map(|field| text(condition, &[field]).to_owned())
-            })
-            .map(Vec::from)
-            .collect();
-        if !conditions.is_empty() {
+        if each(&status["conditions"]).next().is_some() {
             self.heading(1, "Conditions");
-            self.table(2, &["Status", "Transition Time"], &conditions);
+            self.line(2, "Status", "TransitionTime");
+        }
+        for condition in each(&status["conditions"]) {
+            let since = &condition["lastTransitionTime"];
+            let since = match since.is_string() {
+                true => go_time(since),
+                false => "<nil>".to_owned(),
+            };
+            let label = format!("{} ", text(condition, &["status"]));
+            self.line(2, &label, &format!("{since} "));
         }
     }
 
     fn events(&mut self, events: &[&Value], now: Time) {
         if events.is_empty() {
-            return self.line(0, "Events", "<none>");
+            return self.line(0, "Events: ", "<none>");
         }
         self.heading(0, "Events");
-        let rows: Vec<Vec<String>> = events
-            .iter()
-            .map(|event| {
-                vec![
-                    text(event, &["type"]).to_owned(),
-                    text(event, &["reason"]).to_owned(),
-                    since(event, now),
-                    origin(event),
-                    text(event, &["message"]).trim().to_owned(),
-                ]
-            })
-            .collect();
         // `Form` is upstream's word, which scripts look for.
-        self.table(1, &["Type", "Reason", "Age", "Form", "Message"], &rows);
+        self.row(["Type", "Reason", "Age", "Form", "Message"]);
+        self.row(["-------"; 5]);
+        for event in events {
+            self.row([
+                text(event, &["type"]),
+                text(event, &["reason"]),
+                &since(event, now),
+                &origin(event),
+                text(event, &["message"]).trim(),
+            ]);
+        }
     }
 
     fn heading(&mut self, depth: usize, label: &str) {
@@ -195,8 +242,8 @@ impl Page {
     }
 
     fn line(&mut self, depth: usize, label: &str, value: &str) {
-        let label = format!("{:indent$}{label}: ", "", indent = depth * 2);
-        let _ = writeln!(self.out, "{label:<VALUES_AT$}{value}");
+        let indent = depth * 2;
+        let _ = writeln!(self.out, "{:indent$}{label}\t{value}", "");
     }
 
     /// A line if there is a value.
@@ -207,23 +254,24 @@ impl Page {
         }
     }
 
-    /// Columns as wide as their longest cell, under their headings, as kubectl describes events.
-    fn table(&mut self, depth: usize, headings: &[&str], rows: &[Vec<String>]) {
-        let owned = |cells: Vec<&str>| cells.into_iter().map(str::to_owned).collect();
-        let dashes: Vec<String> = headings.iter().map(|word| "-".repeat(word.len())).collect();
-        let mut lines: Vec<Vec<String>> = vec![owned(headings.to_vec()), dashes];
-        lines.extend(rows.iter().cloned());
-        let widths: Vec<usize> = (0..headings.len())
-            .map(|at| lines.iter().map(|line| line[at].chars().count()).max())
-            .map(|widest| widest.unwrap_or(0) + 3)
-            .collect();
-        for cells in lines {
-            let mut line = " ".repeat(depth * 2);
-            for (cell, width) in cells.iter().zip(&widths) {
-                let _ = write!(line, "{cell:<width$}");
-            }
-            let _ = writeln!(self.out, "{}", line.trim_end());
+    /// Each word on a line of its own.
+    fn words(&mut self, depth: usize, words: &Value) {
+        for word in each(words) {
+            let _ = writeln!(
+                self.out,
+                "{:indent$}{}",
+                "",
+                plain(word),
+                indent = depth * 2
+            );
         }
+    }
+
+    fn row(&mut self, [kind, reason, age, form, message]: [&str; 5]) {
+        let _ = writeln!(
+            self.out,
+            "{kind:<15}\t{reason:<40}\t{age:<30}\t{form:<40}\t{message}"
+        );
     }
 }
 
@@ -278,15 +326,37 @@ fn origin(event: &Value) -> String {
     }
 }
 
-fn port(port: &Value) -> String {
-    let number = number(&port["containerPort"]);
-    let protocol = match text(port, &["protocol"]) {
-        "" => "TCP",
-        protocol => protocol,
+/// As Go writes JSON, which keeps HTML out of it.
+fn go_json(value: &Value) -> String {
+    value
+        .to_string()
+        .replace('&', "\\u0026")
+        .replace('<', "\\u003c")
+        .replace('>', "\\u003e")
+}
+
+/// As Go shows a list of words.
+fn go_list(words: &Value) -> String {
+    let words: Vec<String> = each(words).map(plain).collect();
+    format!("[{}]", words.join(" "))
+}
+
+/// As Go shows a time.
+fn go_time(time: &Value) -> String {
+    let Some(time) = time.as_str().and_then(Time::parse) else {
+        return NO_TIME.to_owned();
     };
-    match text(port, &["name"]) {
-        "" => format!("{number}/{protocol}"),
-        name => format!("{number}/{protocol} ({name})"),
+    let text = time.seconds_text();
+    format!("{} +0000 UTC", text.replace('T', " ").trim_end_matches('Z'))
+}
+
+/// An amount in its canonical form; 0 where there is none.
+fn amount(value: &Value) -> String {
+    let text = plain(value);
+    match Quantity::parse(&text) {
+        Ok(amount) => amount.canonical(),
+        Err(_) if text.is_empty() => "0".to_owned(),
+        Err(_) => text,
     }
 }
 

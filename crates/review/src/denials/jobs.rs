@@ -55,7 +55,7 @@ rows! {
     BAD_JOB_NAME CREATES, "create job with name {name} validate failed {complaints}", [];
     BAD_POD_NAME CREATES, "create pod with name {name} validate failed {complaints}", [];
     BAD_TEMPLATE CREATES, "spec.task[{task}].{complaints}", [];
-    CUT_CPU CREATES, "the cpu request isn't an integer in spec.task[{task}] container[{container}].", [];
+    CUT_CPU CREATES, "the cpu request isn't  an integer in spec.task[{task}] container[{container}].", [];
     NO_ORDER CREATES, "job has dependencies between tasks, but doesn't form a directed acyclic graph(DAG)", [];
 
     // Policies of a job, and of its tasks.

@@ -1,3 +1,5 @@
+use api::names::{check_qualified, go_list};
+
 use super::*;
 
 const WORLD: &str = "
@@ -297,7 +299,7 @@ fn numa_policies_need_whole_cpus() {
     check_task(&task("2"), "allowed");
     check_task(
         &task("1500m"),
-        "DENIED the cpu request isn't an integer in spec.task[0] container[0].",
+        "DENIED the cpu request isn't  an integer in spec.task[0] container[0].",
     );
 }
 
@@ -317,6 +319,26 @@ fn long_names_are_refused_with_the_pod_that_they_would_make() {
         answer,
         verdict(&format!(
             "DENIED create pod with name {pod} validate failed [name part must be no more than 63 bytes];"
+        ))
+    );
+}
+
+#[test]
+fn a_job_name_that_is_none_follows_its_pods_without_a_blank_and_ends_without_a_semicolon() {
+    let mut odd = job("{queue: default, tasks: [{name: t, replicas: 1, template: TEMPLATE}]}");
+    odd["metadata"]["name"] = "-j-".into();
+    let answer = ask(
+        &world(WORLD),
+        Operation::Create,
+        Kind::VcJob,
+        &Value::Null,
+        &odd,
+    );
+    let faults = go_list(&check_qualified("-j-"));
+    assert_eq!(
+        answer,
+        verdict(&format!(
+            "DENIED create pod with name -j--t-0 validate failed {faults};create job with name -j- validate failed {faults}"
         ))
     );
 }

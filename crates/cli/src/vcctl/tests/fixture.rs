@@ -30,14 +30,14 @@ fn named(name: &str, namespace: &str, created: &str) -> Value {
     json!({ "name": name, "namespace": namespace, "creationTimestamp": created })
 }
 
-fn training() -> Value {
+pub(super) fn training() -> Value {
     json!({
         "apiVersion": BATCH, "kind": "Job",
         "metadata": {
             "name": "training", "namespace": "default", "uid": "u-1", "resourceVersion": "42", "generation": 2,
             "creationTimestamp": "2026-11-21T15:30:00Z",
             "labels": { "team": "vision", "volcano.sh/job-type": "PyTorch" },
-            "annotations": { "note": "night run" },
+            "annotations": { "note": "night run, <1h & cheap" },
         },
         "spec": {
             "minAvailable": 3, "queue": "research", "schedulerName": "volcano", "maxRetry": 3,
@@ -51,7 +51,14 @@ fn training() -> Value {
                     "restartPolicy": "Never" } } },
                 { "name": "worker", "replicas": 4, "minAvailable": 2,
                     "dependsOn": { "name": ["ps"], "iteration": "any" },
-                    "template": { "spec": { "containers": [{ "name": "main", "image": "worker:1" }] } } },
+                    "template": {
+                        "metadata": { "annotations": { "kubernetes.io/availablezone": "z1" } },
+                        "spec": {
+                            "initContainers": [{ "name": "fetch", "image": "fetch:1" }],
+                            "containers": [{ "name": "main", "image": "worker:1", "args": ["--fast"], "workingDir": "/work",
+                                "ports": [{ "name": "dns", "containerPort": 53, "protocol": "UDP" }],
+                                "resources": { "limits": { "cpu": "1500m", "memory": "1024Mi", "nvidia.com/gpu": 2 } } }],
+                            "imagePullSecrets": [{ "name": "registry" }] } } },
             ],
         },
         "status": {
@@ -125,7 +132,8 @@ fn pods() -> Vec<Value> {
         "training-ps-0",
         "training",
         json!({ "phase": "Running", "podIP": "10.244.0.7", "containerStatuses": [
-            { "name": "main", "ready": true, "restartCount": 2, "state": { "running": {} } }] }),
+            { "name": "main", "ready": true, "restartCount": 2, "state": { "running": {} },
+                "lastState": { "terminated": { "finishedAt": "2026-11-21T17:55:00Z" } } }] }),
     );
     ps["metadata"]["labels"]["volcano.sh/queue-name"] = "research".into();
     let mut worker = pod(
@@ -140,7 +148,7 @@ fn pods() -> Vec<Value> {
     vec![worker, ps, pod("nightly-t-0", "nightly", done)]
 }
 
-fn events() -> Vec<Value> {
+pub(super) fn events() -> Vec<Value> {
     let event = |name: &str, reason: &str, body: Value| {
         let mut event = json!({ "apiVersion": "v1", "kind": "Event", "type": "Normal", "reason": reason,
             "metadata": { "name": name, "namespace": "default" },

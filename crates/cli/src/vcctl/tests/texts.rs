@@ -79,9 +79,11 @@ async fn job_suspend_resume_and_delete() {
         "vcctl job resume -h",
         "vcctl job resume -N training",
         "vcctl job resume -N none",
+        "vcctl job resume",
         "vcctl job delete -h",
         "vcctl job delete -N training",
         "vcctl job delete -N none",
+        "vcctl job delete",
     ];
     insta::assert_snapshot!(told(&lines, &[]).await);
 }
@@ -247,6 +249,7 @@ async fn jobtemplate() {
         "vcctl jobtemplate get -h",
         "vcctl jobtemplate get -N first",
         "vcctl jobtemplate get -N none",
+        "vcctl jobtemplate get",
         "vcctl jobtemplate describe -h",
         "vcctl jobtemplate describe -N first",
         "vcctl jobtemplate describe -N none",
@@ -256,6 +259,7 @@ async fn jobtemplate() {
         &format!("vcctl jobtemplate delete -f {some} --real-exit-codes"),
         "vcctl jobtemplate delete -N second",
         "vcctl jobtemplate delete -N none",
+        "vcctl jobtemplate delete",
     ];
     let made = &format!("vcctl jobtemplate create -f {file}");
     let told = told(&lines, &["vcctl jobtemplate list", made]).await;
@@ -291,6 +295,7 @@ async fn tools_of_one_deed() {
         "vsuspend -h",
         "vsuspend -n training",
         "vsuspend -n none",
+        "vsuspend",
         "vresume -h",
         "vresume -n training",
         "vresume -n none",
