@@ -230,6 +230,24 @@ fn without_cluster_d_each_device_plugin_tells_and_a_node_that_is_set_apart_gives
 }
 
 #[test]
+fn of_chips_that_only_their_node_tells_of_none_is_given_where_the_lists_alone_count() {
+    for (hears, expected) in [("true", json!("0,1")), ("false", Value::Null)] {
+        let parameters = format!(
+            "configurations: [{{name: init-params, arguments: {{self-maintain-available-card: \"{hears}\"}}}}]"
+        );
+        let maps = Maps::default();
+        let listed = by_cluster(&devices("Ascend310P-0", ""));
+        maps.borrow_mut().insert(CLUSTER, listed);
+        let mut world = plane(&parameters, &maps);
+        let base = json!({ "baseDeviceInfos": r#"{"Ascend310P-0":{},"Ascend310P-1":{}}"# });
+        let node = json!({ "metadata": { "annotations": base } });
+        world.put_object(Kind::Node, "node-1", &node);
+        pod(&mut world, "one", 16);
+        assert_eq!(told(&world, "one"), expected, "{hears}");
+    }
+}
+
+#[test]
 fn nothing_is_placed_before_both_lists_were_read() {
     let maps = Maps::default();
     let mut world = plane("", &maps);

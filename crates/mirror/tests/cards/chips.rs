@@ -75,6 +75,27 @@ fn the_chips_of_a_node_are_those_that_it_and_the_config_maps_and_its_pods_speak_
 }
 
 #[test]
+fn where_only_listed_chips_count_a_node_is_not_heard() {
+    let held = json!({ "huawei.com/npu-core": "4-vir01" });
+    for base in [r#"{"Ascend310P-2":{}}"#, "{"] {
+        let objects = [
+            chip_pod(json!({}), held.clone(), "n1", &[]),
+            chip_node(
+                server("Ascend310P-8"),
+                "64",
+                json!({ "baseDeviceInfos": base }),
+            ),
+        ];
+        let mut rows = rows(CHIPS.into()).with_listed_chips();
+        rows.put_chips(devices(&[0], &[3]));
+        let world = world_of(rows, &objects);
+        let cards = cards_of(&world.tables);
+        let names: Vec<&str> = cards.list.iter().map(|card| &*card.id).collect();
+        assert_eq!(names, ["Ascend310P-0", "Ascend310P-3", "Ascend310P-4"]);
+    }
+}
+
+#[test]
 fn a_node_whose_chips_are_not_told_or_that_is_set_apart_says_so() {
     let objects = [chip_node(server("Ascend310P-8"), "64", json!({}))];
     assert_eq!(told(ChipDevices::default(), &objects), "Untold");

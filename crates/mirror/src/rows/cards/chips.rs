@@ -2,12 +2,12 @@
 //!
 //! Source: Volcano's plugin `deviceshare` beside MindCluster. A node tells of its kind and the size of a chip by
 //! labels; which chips it has, its annotation, a ConfigMap and the pods on it say together, for the
-//! ConfigMap leaves out those in use.
+//! ConfigMap leaves out those in use. Where that alone is to count, the annotation is not read.
 
 use std::collections::{BTreeMap, BTreeSet};
 
 use api::core::{Node, Pod};
-use api::volcano::chip_devices::{ChipDevices, chip_name, chip_number};
+use api::volcano::chip_devices::{chip_name, chip_number};
 use api::volcano::{
     ACCELERATOR, ASCEND_310P, ASCEND_REAL, BASE_DEVICES, NPU_CORE, RING_CONTROLLER,
     RING_CONTROLLER_310P, SERVER_TYPE, VNPU_DVPP, VNPU_LEVEL,
@@ -17,14 +17,14 @@ use model::{
 };
 use serde::de::IgnoredAny;
 
-use super::{Garbled, amount};
+use super::{CardRules, Garbled, amount};
 
 /// Cpus of each chip.
 const CPUS: i64 = 7;
 
-/// Adds a node's chips to its other cards; `held` are those that pods on it have.
+/// Adds a node's chips to its other cards; `pods` are those on it.
 pub(super) fn add<'p>(
-    known: &ChipDevices,
+    rules: &CardRules,
     node: &Node,
     pods: impl Iterator<Item = &'p Pod>,
     cards: &mut Cards,
@@ -36,15 +36,19 @@ pub(super) fn add<'p>(
         return;
     }
     let name = &*node.metadata.name;
-    let Some(told) = known.devices.get(name) else {
+    let Some(told) = rules.chips.devices.get(name) else {
         cards.chips = Chips::Untold;
         return;
     };
-    if known.apart.contains(name) {
+    if rules.chips.apart.contains(name) {
         cards.chips = Chips::SetApart;
         return;
     }
-    let (Ok(size), Ok(mut numbers)) = (size(label(SERVER_TYPE), cores), all(node)) else {
+    let all = match rules.takes_listed_chips {
+        true => Ok(BTreeSet::new()),
+        false => all(node),
+    };
+    let (Ok(size), Ok(mut numbers)) = (size(label(SERVER_TYPE), cores), all) else {
         cards.garbled.push(CHIP.into());
         return;
     };
