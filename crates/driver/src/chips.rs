@@ -184,6 +184,7 @@ mod tests {
             devices: [("n1".to_owned(), Default::default())].into(),
             apart: ["n2".to_owned()].into(),
             wrong: wrong.iter().map(|&it| it.to_owned()).collect(),
+            ..ChipReading::default()
         }
     }
 

@@ -178,6 +178,11 @@ impl Cycles {
             true => rows,
             false => rows.without_devices(),
         };
+        let teller = settings.engine.chip_teller();
+        let rows = match teller.is_some_and(|it| !it.hears_nodes) {
+            true => rows.with_listed_chips(),
+            false => rows,
+        };
         let rows = match settings.engine.wants_limits() {
             true => rows.with_limits(),
             false => rows,

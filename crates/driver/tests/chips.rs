@@ -150,7 +150,7 @@ fn chips_are_given_out_that_cluster_d_tells_of_and_a_wrong_list_changes_nothing(
     assert_eq!(told(&world, "two"), "0-vir01");
 
     // Who uses a chip strikes it out, and what cannot be understood is told once.
-    let wrong = by_cluster(&devices("Ascend310P-x", ""));
+    let wrong = by_cluster(&json!({ "DeviceList": 7 }));
     maps.borrow_mut().insert(CLUSTER, wrong);
     world.pass_ms(130_000);
     let notices: Vec<String> = std::iter::from_fn(|| world.driver.poll_notice())
@@ -226,6 +226,24 @@ fn without_cluster_d_each_device_plugin_tells_and_a_node_that_is_set_apart_gives
     assert_eq!(files.len(), 2);
     for file in files {
         assert!(played(&file).places > 0);
+    }
+}
+
+#[test]
+fn of_chips_that_only_their_node_tells_of_none_is_given_where_the_lists_alone_count() {
+    for (hears, expected) in [("true", json!("0,1")), ("false", Value::Null)] {
+        let parameters = format!(
+            "configurations: [{{name: init-params, arguments: {{self-maintain-available-card: \"{hears}\"}}}}]"
+        );
+        let maps = Maps::default();
+        let listed = by_cluster(&devices("Ascend310P-0", ""));
+        maps.borrow_mut().insert(CLUSTER, listed);
+        let mut world = plane(&parameters, &maps);
+        let base = json!({ "baseDeviceInfos": r#"{"Ascend310P-0":{},"Ascend310P-1":{}}"# });
+        let node = json!({ "metadata": { "annotations": base } });
+        world.put_object(Kind::Node, "node-1", &node);
+        pod(&mut world, "one", 16);
+        assert_eq!(told(&world, "one"), expected, "{hears}");
     }
 }
 

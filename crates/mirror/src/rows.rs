@@ -182,6 +182,14 @@ impl Rows {
         self
     }
 
+    /// Of a node's chips those count that are listed ([`Rows::put_chips`]) and that pods have, and not those
+    /// of which only it tells itself. After [`Rows::with_cards`].
+    #[must_use]
+    pub fn with_listed_chips(mut self) -> Rows {
+        self.cards = Arc::new(self.cards.with_listed_chips());
+        self
+    }
+
     /// Images are read from nodes and pods.
     #[must_use]
     pub fn with_images(mut self) -> Rows {

@@ -131,7 +131,7 @@ pub struct ChipAsk {
     pub cores: i64,
     /// Whether it has more cpus with them, if there are such.
     pub is_high: bool,
-    /// How it uses media units; `None` where it says so in a word that nobody knows.
+    /// How it uses media units, if it is a part; `None` where it says so in a word that nobody knows.
     pub dvpp: Option<Dvpp>,
 }
 

@@ -18,7 +18,8 @@ pub struct Settings {
 }
 
 /// Under this name arguments speak to no action, but of what is around the scheduler. Of upstream's here
-/// counts `useClusterInfoManager`: who tells of MindCluster's chips.
+/// count `useClusterInfoManager`, who tells of MindCluster's chips, and `self-maintain-available-card`,
+/// whether nodes are heard beside it.
 pub const PARAMETERS: &str = "init-params";
 
 /// What is done otherwise than upstream, for the better, and can be done its way: the section

@@ -7,6 +7,7 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use serde::de::DeserializeOwned;
 use serde::{Deserialize, Serialize};
+use serde_json::Value;
 
 use super::card_keys::{ASCEND_310P, NPU_VENDOR};
 
@@ -66,7 +67,7 @@ impl ChipSource {
 pub struct NodeChips {
     /// Numbers of healthy ones that nobody uses.
     pub free: BTreeSet<u32>,
-    /// Numbers of those that are not healthy.
+    /// Numbers of those that nobody gets: they are not healthy, or being reset.
     pub unhealthy: BTreeSet<u32>,
 }
 
@@ -77,6 +78,15 @@ pub struct ChipReading {
     pub devices: BTreeMap<String, NodeChips>,
     /// Nodes that are set apart.
     pub apart: BTreeSet<String>,
+    /// Further nodes of which it speaks: they have no chips, or are not set apart.
+    #[serde(default)]
+    pub others: BTreeSet<String>,
+    /// Nodes of which it speaks in words that could not be understood.
+    #[serde(default)]
+    pub unheard: BTreeSet<String>,
+    /// Whether it speaks of more nodes in such words, and nobody knows of which.
+    #[serde(default)]
+    pub is_partial: bool,
     /// What could not be understood, by what is wrong with it.
     pub wrong: Vec<String>,
 }
@@ -109,28 +119,30 @@ struct Named {
     name: String,
 }
 
-#[derive(Deserialize)]
-#[serde(rename_all = "PascalCase")]
+// Whoever writes these leaves out what it has not, or writes `null`: both are nothing.
+
+#[derive(Default, Deserialize)]
+#[serde(default, rename_all = "PascalCase")]
 struct OfPlugin {
-    device_info: Devices,
+    device_info: Value,
 }
 
-#[derive(Deserialize)]
-#[serde(rename_all = "PascalCase")]
+#[derive(Default, Deserialize)]
+#[serde(default, rename_all = "PascalCase")]
 struct Devices {
-    device_list: BTreeMap<String, String>,
+    device_list: Option<BTreeMap<String, Option<String>>>,
 }
 
-#[derive(Deserialize)]
-#[serde(rename_all = "PascalCase")]
+#[derive(Default, Deserialize)]
+#[serde(default, rename_all = "PascalCase")]
 struct OfNodeD {
-    node_info: Status,
+    node_info: Value,
 }
 
-#[derive(Deserialize)]
-#[serde(rename_all = "PascalCase")]
+#[derive(Default, Deserialize)]
+#[serde(default, rename_all = "PascalCase")]
 struct Status {
-    node_status: String,
+    node_status: Option<String>,
 }
 
 impl ChipReading {
@@ -140,85 +152,140 @@ impl ChipReading {
             .map_err(|why| format!("it is no list of ConfigMaps: {why}"))?;
         let mut reading = ChipReading::default();
         for map in &maps.items {
-            if let Err(why) = reading.add((source, topic), map) {
-                let name = &map.metadata.name;
-                reading.wrong.push(format!("ConfigMap {name}: {why}"));
-            }
+            reading.add((source, topic), map);
         }
         Ok(reading)
     }
 
-    fn add(&mut self, asked: (ChipSource, ChipTopic), map: &Map) -> Result<(), String> {
+    fn add(&mut self, asked: (ChipSource, ChipTopic), map: &Map) {
         let name = &*map.metadata.name;
         match asked {
             (ChipSource::Cluster, ChipTopic::Devices) if name.starts_with(CLUSTER_DEVICES) => {
-                let rows: BTreeMap<String, Devices> = read(map, name)?;
-                for (key, row) in &rows {
-                    self.put_devices(node_of(DEVICES, key)?, row)?;
-                }
+                self.add_rows(DEVICES, map, Self::put_devices);
             }
             (ChipSource::Cluster, ChipTopic::Nodes) if name == CLUSTER_NODES => {
-                let rows: BTreeMap<String, Status> = read(map, name)?;
-                for (key, row) in &rows {
-                    self.put_status(node_of(NODES, key)?, row);
-                }
+                self.add_rows(NODES, map, Self::put_status);
             }
             (ChipSource::Plugins, ChipTopic::Devices) if name.starts_with(DEVICES) => {
-                let said: OfPlugin = read(map, "DeviceInfoCfg")?;
-                self.put_devices(node_of(DEVICES, name)?, &said.device_info)?;
+                let own = read(map, "DeviceInfoCfg").and_then(said);
+                let row = own.map(|it: OfPlugin| it.device_info);
+                self.add_row((DEVICES, name), map, row, Self::put_devices);
             }
             (ChipSource::Plugins, ChipTopic::Nodes) if name.starts_with(NODES) => {
-                let said: OfNodeD = read(map, "NodeInfo")?;
-                self.put_status(node_of(NODES, name)?, &said.node_info);
+                let own = read(map, "NodeInfo").and_then(said);
+                let row = own.map(|it: OfNodeD| it.node_info);
+                self.add_row((NODES, name), map, row, Self::put_status);
             }
             _ => {}
         }
-        Ok(())
     }
 
-    fn put_devices(&mut self, node: &str, row: &Devices) -> Result<(), String> {
-        let list = |suffix: &str| {
-            let key = format!("{NPU_VENDOR}/{ASCEND_310P}{suffix}");
-            row.device_list.get(&key).map(|text| numbers(text))
+    /// A ConfigMap of many nodes. A row that cannot be understood takes nothing from the others.
+    fn add_rows<T: DeserializeOwned + Default>(
+        &mut self,
+        prefix: &str,
+        map: &Map,
+        put: fn(&mut ChipReading, &str, T),
+    ) {
+        let rows: BTreeMap<String, Value> = match read(map, &map.metadata.name) {
+            Ok(rows) => rows,
+            Err(why) => {
+                self.is_partial = true;
+                return self.complain(map, &why);
+            }
         };
-        let (free, unhealthy) = (list("").transpose()?, list("-Unhealthy").transpose()?);
-        if free.is_none() && unhealthy.is_none() {
-            return Ok(());
+        for (key, row) in rows {
+            self.add_row((prefix, &key), map, Ok(row), put);
+        }
+    }
+
+    /// What is said of one node under a key with this prefix.
+    fn add_row<T: DeserializeOwned + Default>(
+        &mut self,
+        (prefix, key): (&str, &str),
+        map: &Map,
+        row: Result<Value, String>,
+        put: fn(&mut ChipReading, &str, T),
+    ) {
+        let node = key.strip_prefix(prefix).unwrap_or(key);
+        match row.and_then(said) {
+            Ok(row) => put(self, node, row),
+            Err(why) => {
+                self.unheard.insert(node.to_owned());
+                self.complain(map, &format!("{node}: {why}"));
+            }
+        }
+    }
+
+    fn complain(&mut self, map: &Map, why: &str) {
+        let name = &map.metadata.name;
+        self.wrong.push(format!("ConfigMap {name}: {why}"));
+    }
+
+    fn put_devices(&mut self, node: &str, row: Devices) {
+        let told = row.device_list.unwrap_or_default();
+        let list = |suffix: &str| {
+            let text = told.get(&format!("{NPU_VENDOR}/{ASCEND_310P}{suffix}"))?;
+            Some(numbers(text.as_deref().unwrap_or_default()))
+        };
+        let free = list("");
+        let not = ["-Unhealthy", "-Recovering"].map(list);
+        if free.is_none() && not.iter().all(Option::is_none) {
+            self.others.insert(node.to_owned());
+            return;
         }
         let chips = NodeChips {
             free: free.unwrap_or_default(),
-            unhealthy: unhealthy.unwrap_or_default(),
+            unhealthy: not.into_iter().flatten().flatten().collect(),
         };
         self.devices.insert(node.to_owned(), chips);
-        Ok(())
     }
 
-    fn put_status(&mut self, node: &str, row: &Status) {
-        if row.node_status == "PreSeparate" {
-            self.apart.insert(node.to_owned());
-        }
+    fn put_status(&mut self, node: &str, row: Status) {
+        let nodes = match row.node_status.as_deref() {
+            Some("PreSeparate") => &mut self.apart,
+            _ => &mut self.others,
+        };
+        nodes.insert(node.to_owned());
+    }
+
+    /// Whether what was known of a node stays: something was said of it that could not be understood.
+    fn leaves(&self, node: &str) -> bool {
+        let is_heard = self.devices.contains_key(node)
+            || self.apart.contains(node)
+            || self.others.contains(node);
+        !is_heard && (self.is_partial || self.unheard.contains(node))
     }
 }
 
-/// The JSON under a key.
-fn read<T: DeserializeOwned>(map: &Map, key: &str) -> Result<T, String> {
+/// The JSON under a key; nothing, where there is no text: so a fault is told that has gone.
+fn read<T: DeserializeOwned + Default>(map: &Map, key: &str) -> Result<T, String> {
     let text = map
         .data
         .get(key)
         .ok_or_else(|| format!("it has no {key}"))?;
-    serde_json::from_str(text).map_err(|why| format!("{key}: {why}"))
+    if text.is_empty() {
+        return Ok(T::default());
+    }
+    let read: Result<Option<T>, _> = serde_json::from_str(text);
+    let read = read.map_err(|why| format!("{key}: {why}"))?;
+    Ok(read.unwrap_or_default())
 }
 
-fn node_of<'a>(prefix: &str, name: &'a str) -> Result<&'a str, String> {
-    let node = name.strip_prefix(prefix).filter(|node| !node.is_empty());
-    node.ok_or_else(|| format!("{name:?} names no node"))
+/// What an object says.
+fn said<T: DeserializeOwned + Default>(row: Value) -> Result<T, String> {
+    match row {
+        Value::Null => Ok(T::default()),
+        Value::Object(_) => serde_json::from_value(row).map_err(|why| why.to_string()),
+        _ => Err("it is no object".to_owned()),
+    }
 }
 
-/// The numbers in `Ascend310P-0,Ascend310P-1`.
-fn numbers(text: &str) -> Result<BTreeSet<u32>, String> {
-    let names = text.split(',').map(str::trim).filter(|it| !it.is_empty());
-    let number = |name| chip_number(name).ok_or_else(|| format!("{name:?} is no chip"));
-    names.map(number).collect()
+/// The numbers in `Ascend310P-0,Ascend310P-1`. Whatever else is among them, such as a virtual device
+/// (`Ascend310P-2c-100-0`), is no chip.
+fn numbers(text: &str) -> BTreeSet<u32> {
+    let names = text.split(',').map(str::trim);
+    names.filter_map(chip_number).collect()
 }
 
 /// The number in `Ascend310P-0`.
@@ -234,17 +301,15 @@ pub fn chip_name(number: u32) -> String {
 }
 
 impl ChipDevices {
-    /// Takes what was read, and says which nodes something else is known of now. While some of it cannot
-    /// be understood, what is not in the rest of it stays as it was.
+    /// Takes what was read, and says of which nodes something else is known now. Of nodes of which
+    /// something was said that could not be understood stays what was known.
     pub fn take(&mut self, topic: ChipTopic, reading: &ChipReading) -> BTreeSet<String> {
-        let is_whole = reading.wrong.is_empty();
         match topic {
             ChipTopic::Devices => {
-                let mut new = match is_whole {
-                    true => BTreeMap::new(),
-                    false => self.devices.clone(),
-                };
-                new.extend(reading.devices.clone());
+                let mut new = reading.devices.clone();
+                let known = self.devices.iter();
+                let kept = known.filter(|(node, _)| reading.leaves(node));
+                new.extend(kept.map(|(node, chips)| (node.clone(), chips.clone())));
                 let nodes = new.keys().chain(self.devices.keys());
                 let differs = |node: &&String| new.get(*node) != self.devices.get(*node);
                 let changed = nodes.filter(differs).cloned().collect();
@@ -253,9 +318,8 @@ impl ChipDevices {
             }
             ChipTopic::Nodes => {
                 let mut new = reading.apart.clone();
-                if !is_whole {
-                    new.extend(self.apart.iter().cloned());
-                }
+                let known = self.apart.iter();
+                new.extend(known.filter(|node| reading.leaves(node)).cloned());
                 let changed = new.symmetric_difference(&self.apart).cloned().collect();
                 self.apart = new;
                 changed
@@ -283,7 +347,7 @@ mod tests {
     fn devices(free: &str, unhealthy: &str) -> Value {
         json!({ "DeviceList": {
             "huawei.com/Ascend310P": free, "huawei.com/Ascend310P-Unhealthy": unhealthy,
-            "huawei.com/Ascend310P-NetworkUnhealthy": "x",
+            "huawei.com/Ascend310P-NetworkUnhealthy": "Ascend310P-1",
         }, "UpdateTime": 1_700_000_000, "SuperPodID": 0 })
     }
 
@@ -312,6 +376,7 @@ mod tests {
         ]);
         let expected = ChipReading {
             devices: both,
+            others: BTreeSet::from(["n3".to_owned()]),
             ..ChipReading::default()
         };
         assert_eq!(reading, Ok(expected));
@@ -346,48 +411,159 @@ mod tests {
         }
     }
 
+    /// What ClusterD says in one ConfigMap, under this key.
+    fn of_cluster(topic: ChipTopic, name: &str, key: &str, said: &Value) -> ChipReading {
+        let told = list(&[(name, key, said.clone())]);
+        ChipReading::of(ChipSource::Cluster, topic, &told).expect("it is a list")
+    }
+
     #[test]
-    fn what_cannot_be_understood_leaves_what_was_known() {
-        let name = |at: usize| format!("cluster-info-device-{at}");
-        let (first, second) = (name(0), name(1));
-        let good = |node: &str, free: &str| json!({ format!("mindx-dl-deviceinfo-{node}"): devices(free, "") });
-        let read = |wrong: Value, key: &str| {
-            let rest = good("n2", "Ascend310P-7");
-            let told = list(&[(&first, key, wrong), (&second, &second, rest)]);
-            ChipReading::of(ChipSource::Cluster, ChipTopic::Devices, &told).expect("it is a list")
+    fn names_that_are_no_chips_are_left_out_and_chips_that_are_reset_are_given_to_nobody() {
+        let name = "cluster-info-device-0";
+        let row = |list: Value| json!({ "mindx-dl-deviceinfo-n1": { "DeviceList": list } });
+        let free = "Ascend310P-0, Ascend310P-x,,Ascend310P-2c-100-0,Ascend310P-9999,Ascend910-1,Ascend310P-2";
+        for (said, expected) in [
+            (
+                json!({ "huawei.com/Ascend310P": free }),
+                chips(&[0, 2], &[]),
+            ),
+            (
+                json!({
+                    "huawei.com/Ascend310P": "Ascend310P-0",
+                    "huawei.com/Ascend310P-Unhealthy": null,
+                    "huawei.com/Ascend310P-Recovering": "Ascend310P-3,x",
+                }),
+                chips(&[0], &[3]),
+            ),
+            (
+                json!({
+                    "huawei.com/Ascend310P-Unhealthy": "Ascend310P-1",
+                    "huawei.com/Ascend310P-Recovering": "Ascend310P-3",
+                }),
+                chips(&[], &[1, 3]),
+            ),
+        ] {
+            let reading = of_cluster(ChipTopic::Devices, name, name, &row(said));
+            assert_eq!(reading.devices["n1"], expected);
+            assert!(reading.wrong.is_empty(), "{:?}", reading.wrong);
+        }
+    }
+
+    #[test]
+    fn a_row_or_a_map_that_cannot_be_understood_leaves_what_was_known_of_its_nodes_alone() {
+        let name = "cluster-info-device-0";
+        let rows = |first: Value| {
+            json!({
+                "mindx-dl-deviceinfo-n1": first,
+                "mindx-dl-deviceinfo-n2": devices("Ascend310P-7", ""),
+            })
+        };
+        let read = |key: &str, said: &Value| of_cluster(ChipTopic::Devices, name, key, said);
+        let free = |known: &ChipDevices| -> BTreeMap<String, Vec<u32>> {
+            let rows = known.devices.iter();
+            rows.map(|(node, chips)| (node.clone(), chips.free.iter().copied().collect()))
+                .collect()
         };
         let mut known = ChipDevices::default();
-        let changed = known.take(
-            ChipTopic::Devices,
-            &read(good("n1", "Ascend310P-0"), &first),
+        let mut before = rows(devices("Ascend310P-0", ""));
+        before["mindx-dl-deviceinfo-n2"] = devices("Ascend310P-6", "");
+        before["mindx-dl-deviceinfo-n3"] = devices("Ascend310P-5", "");
+        assert_eq!(
+            known.take(ChipTopic::Devices, &read(name, &before)).len(),
+            3
         );
-        assert_eq!(changed.len(), 2);
-        let before = known.clone();
-        for (wrong, key) in [
-            (json!("{"), &*first),
-            (json!([]), &first),
-            (good("n1", ""), "other"),
-            (good("n1", "Ascend310P-x"), &first),
-            (good("n1", "Ascend310P-9999"), &first),
-            (good("n1", "Ascend910-0"), &first),
-            (json!({ "n1": devices("", "") }), &first),
-            (
-                json!({ "mindx-dl-deviceinfo-n1": { "DeviceList": 7 } }),
-                &first,
-            ),
-            (json!("[".repeat(100_000)), &first),
-        ] {
-            let reading = read(wrong, key);
+        let expected = |nodes: &[(&str, u32)]| -> BTreeMap<String, Vec<u32>> {
+            let rows = nodes.iter();
+            rows.map(|(node, chip)| ((*node).to_owned(), vec![*chip]))
+                .collect()
+        };
+        // One row: n1 stays, n2 is what is said of it, and n3 is gone.
+        for row in [json!(7), json!([]), json!("x"), json!({ "DeviceList": 7 })] {
+            let reading = read(name, &rows(row));
             assert_eq!(reading.wrong.len(), 1, "{:?}", reading.wrong);
-            assert!(reading.wrong[0].starts_with("ConfigMap cluster-info-device-0: "));
-            assert!(known.take(ChipTopic::Devices, &reading).is_empty());
-            assert_eq!(known, before);
+            let place = "ConfigMap cluster-info-device-0: n1: ";
+            assert!(reading.wrong[0].starts_with(place), "{:?}", reading.wrong);
+            let mut known = known.clone();
+            known.take(ChipTopic::Devices, &reading);
+            assert_eq!(free(&known), expected(&[("n1", 0), ("n2", 7)]));
         }
-        let changed = known.take(ChipTopic::Devices, &read(json!({}), &first));
-        assert_eq!(changed, BTreeSet::from(["n1".to_owned()]), "it is gone");
+        // Nothing is said of its chips: only these are gone.
+        for row in [json!(null), json!({}), json!({ "DeviceList": null })] {
+            let reading = read(name, &rows(row));
+            assert!(reading.wrong.is_empty(), "{:?}", reading.wrong);
+            let mut known = known.clone();
+            known.take(ChipTopic::Devices, &reading);
+            assert_eq!(free(&known), expected(&[("n2", 7)]));
+        }
+        // Nobody knows of whom: all stay of whom nothing else is said.
+        for (key, said) in [
+            (name, json!("{")),
+            (name, json!([])),
+            (name, json!(7)),
+            (name, json!("[".repeat(100_000))),
+            ("other", rows(json!({}))),
+        ] {
+            let second = "cluster-info-device-1";
+            let told = list(&[(name, key, said), (second, second, rows(json!({})))]);
+            let reading = ChipReading::of(ChipSource::Cluster, ChipTopic::Devices, &told);
+            let reading = reading.expect("it is a list");
+            assert_eq!(reading.wrong.len(), 1, "{:?}", reading.wrong);
+            let mut known = known.clone();
+            let changed = known.take(ChipTopic::Devices, &reading);
+            assert_eq!(changed, BTreeSet::from(["n1".to_owned(), "n2".to_owned()]));
+            assert_eq!(free(&known), expected(&[("n2", 7), ("n3", 5)]));
+        }
+        for nothing in [json!(""), json!("null"), json!({})] {
+            let mut known = known.clone();
+            let changed = known.take(ChipTopic::Devices, &read(name, &nothing));
+            assert_eq!((changed.len(), known), (3, ChipDevices::default()));
+        }
         for garbled in ["", "7", "{\"items\":7}"] {
             let read = ChipReading::of(ChipSource::Cluster, ChipTopic::Devices, garbled.as_bytes());
             assert!(read.is_err(), "{garbled}");
+        }
+    }
+
+    #[test]
+    fn a_node_whose_fault_has_gone_is_not_set_apart_any_longer() {
+        let apart = |nodes: &[&str]| ChipDevices {
+            apart: nodes.iter().map(|&node| node.to_owned()).collect(),
+            ..ChipDevices::default()
+        };
+        let status = |text: &str| json!({ "NodeStatus": text });
+        let name = "cluster-info-node-cm";
+        let of_cluster = |said: Value| of_cluster(ChipTopic::Nodes, name, name, &said);
+        let of_plugins = |first: Value, second: Value| {
+            let own = |said| json!({ "NodeInfo": said, "CheckCode": "c" });
+            let told = list(&[
+                ("mindx-dl-nodeinfo-n1", "NodeInfo", first),
+                ("mindx-dl-nodeinfo-n2", "NodeInfo", own(second)),
+            ]);
+            ChipReading::of(ChipSource::Plugins, ChipTopic::Nodes, &told).expect("it is a list")
+        };
+        let rows = |first: Value, second: Value| {
+            of_cluster(json!({ "mindx-dl-nodeinfo-n1": first, "mindx-dl-nodeinfo-n2": second }))
+        };
+        let (healthy, set_apart) = (status("Healthy"), status("PreSeparate"));
+        for (reading, wrong, left) in [
+            // No fault at all.
+            (of_cluster(json!("")), 0, vec![]),
+            (of_cluster(json!({})), 0, vec![]),
+            (of_plugins(json!(""), healthy.clone()), 0, vec![]),
+            // Who cannot be understood changes nothing of the other.
+            (rows(json!(7), healthy.clone()), 1, vec!["n1"]),
+            (rows(json!(null), set_apart.clone()), 0, vec!["n2"]),
+            (of_plugins(json!("{"), healthy.clone()), 1, vec!["n1"]),
+            (of_plugins(json!([]), healthy.clone()), 1, vec!["n1"]),
+            (of_plugins(json!({ "NodeInfo": 7 }), healthy), 1, vec!["n1"]),
+            (of_plugins(json!("{"), set_apart), 1, vec!["n1", "n2"]),
+            (of_cluster(json!("{")), 1, vec!["n1", "n2"]),
+        ] {
+            assert_eq!(reading.wrong.len(), wrong, "{:?}", reading.wrong);
+            let mut known = apart(&["n1", "n2"]);
+            let changed = known.take(ChipTopic::Nodes, &reading);
+            assert_eq!(known, apart(&left), "{reading:?}");
+            assert_eq!(changed.len(), 2 - left.len());
         }
     }
 

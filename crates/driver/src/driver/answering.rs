@@ -57,9 +57,9 @@ impl Asking {
     /// Nobody is asked what no rule wants to know.
     pub(super) fn of(settings: &Settings) -> Asking {
         let engine = settings.engine.as_ref();
-        let source = |teller| match teller {
-            ChipTeller::Cluster => ChipSource::Cluster,
-            ChipTeller::Plugins => ChipSource::Plugins,
+        let source = |teller: ChipTeller| match teller.is_cluster {
+            true => ChipSource::Cluster,
+            false => ChipSource::Plugins,
         };
         let measuring = engine.filter(|it| it.engine.wants_measures());
         Asking {

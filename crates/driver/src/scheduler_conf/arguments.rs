@@ -74,7 +74,7 @@ pub(super) fn of_action(action: &ActionConf, arguments: &Arguments, remarks: &mu
         }
         let field = format!("{}.arguments.{}", action.field, entry.key);
         let is_read = match &*action.name {
-            engine::PARAMETERS => entry.key == "useClusterInfoManager",
+            engine::PARAMETERS => true,
             name => (engine::ACTIONS.iter()).any(|row| row.name == name && row.configure.is_some()),
         };
         if known.contains(&&*entry.key) && is_read {

@@ -37,7 +37,10 @@ pub(super) const ACTION_ARGUMENTS: &[(&str, &[&str])] = &[
     ),
     ("reclaim", &["predicateErrorCacheEnable"]),
     // No action: what MindCluster's plugins are told at their start.
-    ("init-params", &["useClusterInfoManager"]),
+    (
+        "init-params",
+        &["useClusterInfoManager", "self-maintain-available-card"],
+    ),
 ];
 
 /// Volcano's plugins.

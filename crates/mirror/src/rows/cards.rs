@@ -33,6 +33,8 @@ pub(super) struct CardRules {
     families: Vec<CardFamily>,
     config: DeviceConfig,
     chips: Arc<ChipDevices>,
+    /// Whether chips of which only their node itself tells do not count.
+    takes_listed_chips: bool,
 }
 
 /// What is there cannot be understood.
@@ -63,6 +65,14 @@ impl CardRules {
         }
     }
 
+    /// The same where only those chips count that are listed.
+    pub(super) fn with_listed_chips(&self) -> CardRules {
+        CardRules {
+            takes_listed_chips: true,
+            ..self.clone()
+        }
+    }
+
     /// Whether no cards are read.
     pub(super) fn is_empty(&self) -> bool {
         self.families.is_empty()
@@ -77,7 +87,7 @@ impl CardRules {
                 CardFamily::Virtual => self.registered(node),
                 CardFamily::Chip => {
                     let pods = mirror.pods_on(&node.metadata.name).map(|pod| &**pod);
-                    chips::add(&self.chips, node, pods, &mut cards);
+                    chips::add(self, node, pods, &mut cards);
                     continue;
                 }
                 CardFamily::Npu => {

@@ -75,6 +75,46 @@ fn the_chips_of_a_node_are_those_that_it_and_the_config_maps_and_its_pods_speak_
 }
 
 #[test]
+fn virtual_devices_of_a_node_are_no_chips_and_pods_that_are_over_speak_of_none() {
+    let base = r#"{"Ascend310P-1":{},"Ascend310P-2c-100-0":{},"Ascend310P-4c.3cpu-101-5":{}}"#;
+    let mut over = chip_pod(
+        json!({}),
+        json!({ "huawei.com/npu-core": "4-vir01" }),
+        "n1",
+        &[],
+    );
+    over.1["status"]["phase"] = "Succeeded".into();
+    let node = chip_node(
+        server("Ascend310P-8"),
+        "64",
+        json!({ "baseDeviceInfos": base }),
+    );
+    let all = "8 7: Ascend310P-0 Ascend310P-1";
+    assert_eq!(told(devices(&[0], &[]), &[over, node]), all);
+}
+
+#[test]
+fn where_only_listed_chips_count_a_node_is_not_heard() {
+    let held = json!({ "huawei.com/npu-core": "4-vir01" });
+    for base in [r#"{"Ascend310P-2":{}}"#, "{"] {
+        let objects = [
+            chip_pod(json!({}), held.clone(), "n1", &[]),
+            chip_node(
+                server("Ascend310P-8"),
+                "64",
+                json!({ "baseDeviceInfos": base }),
+            ),
+        ];
+        let mut rows = rows(CHIPS.into()).with_listed_chips();
+        rows.put_chips(devices(&[0], &[3]));
+        let world = world_of(rows, &objects);
+        let cards = cards_of(&world.tables);
+        let names: Vec<&str> = cards.list.iter().map(|card| &*card.id).collect();
+        assert_eq!(names, ["Ascend310P-0", "Ascend310P-3", "Ascend310P-4"]);
+    }
+}
+
+#[test]
 fn a_node_whose_chips_are_not_told_or_that_is_set_apart_says_so() {
     let objects = [chip_node(server("Ascend310P-8"), "64", json!({}))];
     assert_eq!(told(ChipDevices::default(), &objects), "Untold");
@@ -200,6 +240,27 @@ fn what_a_bound_pod_has_is_read_from_its_annotations() {
         };
         grants.iter().map(one).collect::<Vec<_>>().join(", ")
     };
+    // From when the chips of its node were not divided.
+    for (annotations, expected) in [
+        (
+            json!({ "huawei.com/Ascend310P": "Ascend310P-1,Ascend310P-3" }),
+            "Ascend310P-1, Ascend310P-3",
+        ),
+        (
+            json!({ "huawei.com/Ascend310P": "Ascend310P-2c-100-0,x,,1,Ascend910-4" }),
+            "",
+        ),
+        (
+            json!({ "huawei.com/npu-core": "1-vir01", "huawei.com/Ascend310P": "Ascend310P-1" }),
+            "Ascend310P-1 vir01 false None",
+        ),
+        (
+            json!({ "huawei.com/Ascend310P": r#"[{"UUID":"Ascend310P-1","temp":"vir02"}]"# }),
+            "",
+        ),
+    ] {
+        assert_eq!(held(annotations.clone()), expected, "{annotations}");
+    }
     for (chips, real, expected) in [
         ("0,12", None, "Ascend310P-0, Ascend310P-12"),
         ("0-vir02_1c", None, "Ascend310P-0 vir02_1c false None"),
@@ -213,6 +274,7 @@ fn what_a_bound_pod_has_is_read_from_its_annotations() {
             Some("Ascend310P-4c"),
             "Ascend310P-3 vir04 true None",
         ),
+        ("0-vir01", Some(""), "Ascend310P-0 vir01 false None"),
         ("3-vir99", None, ""),
         ("x", None, ""),
         ("99999", None, ""),

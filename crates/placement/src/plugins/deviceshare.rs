@@ -70,13 +70,21 @@ pub(crate) enum Policy {
 }
 
 /// Who says which chips nodes have.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub enum ChipTeller {
-    /// MindCluster's ClusterD, for all nodes.
-    #[default]
-    Cluster,
-    /// The device plugin of each node.
-    Plugins,
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct ChipTeller {
+    /// Whether it is MindCluster's ClusterD, for all nodes; else it is the device plugin of each node.
+    pub is_cluster: bool,
+    /// Whether those chips count, too, that a node tells of by itself.
+    pub hears_nodes: bool,
+}
+
+impl Default for ChipTeller {
+    fn default() -> ChipTeller {
+        ChipTeller {
+            is_cluster: true,
+            hears_nodes: true,
+        }
+    }
 }
 
 /// How cards are shared out.
@@ -135,11 +143,14 @@ impl Sharing {
 
     /// Hears the scheduler's own parameters. Upstream: anything but `true` is false.
     pub(crate) fn hear(&mut self, parameters: Option<&Arguments>) {
-        let said = parameters.and_then(|it| it.0.get("useClusterInfoManager"));
-        self.chip_teller = match said {
-            None | Some(Argument::Flag(true)) => ChipTeller::Cluster,
-            Some(Argument::Text(text)) if text == "true" => ChipTeller::Cluster,
-            Some(_) => ChipTeller::Plugins,
+        let is_on = |key: &str| match parameters.and_then(|it| it.0.get(key)) {
+            None | Some(Argument::Flag(true)) => true,
+            Some(Argument::Text(text)) => text == "true",
+            Some(_) => false,
+        };
+        self.chip_teller = ChipTeller {
+            is_cluster: is_on("useClusterInfoManager"),
+            hears_nodes: is_on("self-maintain-available-card"),
         };
     }
 

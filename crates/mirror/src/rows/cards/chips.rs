@@ -2,14 +2,15 @@
 //!
 //! Source: Volcano's plugin `deviceshare` beside MindCluster. A node tells of its kind and the size of a chip by
 //! labels; which chips it has, its annotation, a ConfigMap and the pods on it say together, for the
-//! ConfigMap leaves out those in use.
+//! ConfigMap leaves out those in use. Where that alone is to count, the annotation is not read.
 
 use std::collections::{BTreeMap, BTreeSet};
+use std::sync::Arc;
 
 use api::core::{Node, Pod};
-use api::volcano::chip_devices::{ChipDevices, chip_name, chip_number};
+use api::volcano::chip_devices::{chip_name, chip_number};
 use api::volcano::{
-    ACCELERATOR, ASCEND_310P, ASCEND_REAL, BASE_DEVICES, NPU_CORE, RING_CONTROLLER,
+    ACCELERATOR, ASCEND_310P, ASCEND_REAL, BASE_DEVICES, NPU_CORE, NPU_VENDOR, RING_CONTROLLER,
     RING_CONTROLLER_310P, SERVER_TYPE, VNPU_DVPP, VNPU_LEVEL,
 };
 use model::{
@@ -17,14 +18,14 @@ use model::{
 };
 use serde::de::IgnoredAny;
 
-use super::{Garbled, amount};
+use super::{CardRules, Garbled, amount};
 
 /// Cpus of each chip.
 const CPUS: i64 = 7;
 
-/// Adds a node's chips to its other cards; `held` are those that pods on it have.
+/// Adds a node's chips to its other cards; `pods` are those on it.
 pub(super) fn add<'p>(
-    known: &ChipDevices,
+    rules: &CardRules,
     node: &Node,
     pods: impl Iterator<Item = &'p Pod>,
     cards: &mut Cards,
@@ -36,21 +37,25 @@ pub(super) fn add<'p>(
         return;
     }
     let name = &*node.metadata.name;
-    let Some(told) = known.devices.get(name) else {
+    let Some(told) = rules.chips.devices.get(name) else {
         cards.chips = Chips::Untold;
         return;
     };
-    if known.apart.contains(name) {
+    if rules.chips.apart.contains(name) {
         cards.chips = Chips::SetApart;
         return;
     }
-    let (Ok(size), Ok(mut numbers)) = (size(label(SERVER_TYPE), cores), all(node)) else {
+    let all = match rules.takes_listed_chips {
+        true => Ok(BTreeSet::new()),
+        false => all(node),
+    };
+    let (Ok(size), Ok(mut numbers)) = (size(label(SERVER_TYPE), cores), all) else {
         cards.garbled.push(CHIP.into());
         return;
     };
     numbers.extend(&told.free);
     numbers.extend(&told.unhealthy);
-    let held = pods.flat_map(held_by);
+    let held = pods.filter(|pod| !pod.is_finished()).flat_map(held_by);
     numbers.extend(held.filter_map(|grant| chip_number(&grant.card)));
     let mut list = cards.list.to_vec();
     let others: BTreeSet<_> = list.iter().map(|card| card.id.clone()).collect();
@@ -83,13 +88,15 @@ fn size(server: &str, all: i64) -> Result<ChipSize, Garbled> {
     (all % cores == 0).then_some(size).ok_or(Garbled)
 }
 
-/// The chips that the node itself tells of; none where it does not.
+/// The chips that the node itself tells of; none where it does not. Virtual devices, which have more words
+/// in their names (`Ascend310P-2c-100-0`), are on chips, and none of these.
 fn all(node: &Node) -> Result<BTreeSet<u32>, Garbled> {
     let Some(text) = node.metadata.annotations.get(BASE_DEVICES) else {
         return Ok(BTreeSet::new());
     };
     let told: BTreeMap<String, IgnoredAny> = serde_json::from_str(text).map_err(|_| Garbled)?;
-    let numbers = told.keys().map(|name| chip_number(name).ok_or(Garbled));
+    let whole = told.keys().filter(|name| name.split('-').count() <= 2);
+    let numbers = whole.map(|name| chip_number(name).ok_or(Garbled));
     numbers.collect()
 }
 
@@ -116,15 +123,36 @@ pub(super) fn ask(pod: &Pod) -> Option<ChipAsk> {
     })
 }
 
-/// What a bound pod has: `0,1` whole chips, or `0-vir02` a part. What is not of this form is left out.
+/// What a bound pod has: `0,1` whole chips, or `0-vir02` a part. Whole are also those whose names a pod has
+/// from when its node's chips were not divided. What is not of this form is left out.
 pub(super) fn held_by(pod: &Pod) -> Vec<Grant> {
     let annotation = |key: &str| pod.metadata.annotations.get(key);
     let text = annotation(NPU_CORE).map_or("", |text| text);
+    // An empty text says as little as none.
     let real = annotation(ASCEND_REAL).map(|text| &**text);
+    let real = real.filter(|text| !text.is_empty());
     let held = text
         .split(',')
         .filter_map(|entry| grant(entry.trim(), real));
-    held.take(CARDS_MAX).collect()
+    let mut held: Vec<Grant> = held.take(CARDS_MAX).collect();
+    let names = annotation(&format!("{NPU_VENDOR}/{ASCEND_310P}"));
+    let names = names.map_or("", |text| text).split(',');
+    for number in names.filter_map(chip_number) {
+        let card = chip_name(number).into();
+        if held.len() < CARDS_MAX && held.iter().all(|grant| grant.card != card) {
+            held.push(whole(card));
+        }
+    }
+    held
+}
+
+fn whole(card: Arc<str>) -> Grant {
+    Grant {
+        kind: CHIP.into(),
+        card,
+        is_whole: true,
+        ..Grant::default()
+    }
 }
 
 fn grant(entry: &str, real: Option<&str>) -> Option<Grant> {

@@ -15,7 +15,7 @@ use crate::plugin::Score;
 use crate::plugins::nodeorder::POINT;
 
 /// So many virtual groups a chip has.
-const GROUPS_MAX: usize = 4;
+const GROUPS_MAX: u32 = 4;
 
 /// Points of a node all of whose cores are held, and what a lesser part costs.
 const POINTS: Score = 8 * POINT;
@@ -37,9 +37,6 @@ pub(super) fn never(ask: &CardAsk, chips: &ChipAsk, cards: &Cards) -> Option<Car
 
 /// What is wanted of chips of the size that the node has.
 fn share(chips: &ChipAsk, cards: &Cards) -> Result<(ChipShare, ChipSize), CardLack> {
-    if chips.dvpp.is_none() {
-        return Err(CardLack::Dvpp);
-    }
     if cards.is_garbled(CHIP) {
         return Err(CardLack::Garbled);
     }
@@ -49,7 +46,10 @@ fn share(chips: &ChipAsk, cards: &Cards) -> Result<(ChipShare, ChipSize), CardLa
         Chips::SetApart => return Err(CardLack::SetApart),
         Chips::Of(size) => size,
     };
-    let share = chips.on(size).ok_or(CardLack::Amount)?;
+    let share = chips.on(size).ok_or(match chips.dvpp {
+        Some(_) => CardLack::Amount,
+        None => CardLack::Dvpp,
+    })?;
     Ok((share, size))
 }
 
@@ -146,7 +146,10 @@ fn fullest<'c>(
 /// Whether the part goes on a chip with so much left, beside what is there.
 fn has_room(template: Template, left: ChipSize, load: &ChipLoad) -> bool {
     let wanted = template.size();
-    let cores_max = match load.groups.len() {
+    // In which group a part will be that is not made yet nobody knows: it may be one of its own.
+    let unsettled: u32 = load.unsettled.values().sum();
+    let groups = u32::try_from(load.groups.len()).unwrap_or(u32::MAX);
+    let cores_max = match groups.saturating_add(unsettled) {
         GROUPS_MAX.. => 1,
         3 => 2,
         _ => i64::MAX,
