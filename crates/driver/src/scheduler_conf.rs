@@ -151,10 +151,8 @@ impl Understanding<'_> {
             self.remarks
                 .warning(said.place, field, text, "remove it".to_owned());
         }
-        if !is_on && always_holds(&settings.name, switch) {
-            let text = "this changes nothing here: of gangs within a gang those come first that only lack \
-                        another task, whatever this plugin says"
-                .to_owned();
+        if let Some(why) = self.always_holds(&settings.name, switch).filter(|_| !is_on) {
+            let text = format!("this changes nothing here: {why}, whatever this plugin says");
             self.remarks
                 .note(said.place, field, text, "remove it".to_owned());
         } else if !is_on && switch.is_on_by_default() && is_unheeded(&settings.name, switch) {
@@ -163,6 +161,32 @@ impl Understanding<'_> {
             self.remarks
                 .note(said.place, field, text, "remove it".to_owned());
         }
+    }
+
+    /// Why it changes nothing to switch off what upstream's plugin decides, where our gangs always hold to it.
+    fn always_holds(&self, plugin: &str, switch: Switch) -> Option<&'static str> {
+        let whole = "no gang starts in part";
+        match (plugin, switch) {
+            ("gang", Switch::SubJobOrder) => {
+                Some("of gangs within a gang those come first that only lack another task")
+            }
+            ("gang", Switch::JobReady) => Some(whole),
+            // What holds room in part is asked in the order of tiers.
+            ("gang" | "tdm", Switch::JobPipelined) => (!self.holds_in_part()).then_some(whole),
+            _ => None,
+        }
+    }
+
+    /// Whether gangs may hold room that they cannot use, as upstream.
+    fn holds_in_part(&self) -> bool {
+        let mut entries = self.conf.compatibility.iter();
+        entries.any(|entry| {
+            let is_off = |node: &Node| match &node.value {
+                Value::Scalar(scalar) => scalar.meaning == Meaning::Flag(false),
+                _ => false,
+            };
+            entry.key == Difference::UsableRoom.key() && is_off(&entry.node)
+        })
     }
 
     /// A flag; `None` where nothing is said, or nothing that can be meant.
@@ -403,11 +427,6 @@ fn is_unread(plugin: &str, switch: Switch) -> bool {
 fn is_unheeded(plugin: &str, switch: Switch) -> bool {
     let row = PLUGINS.iter().find(|row| row.name == plugin);
     row.is_some_and(|row| !row.heeds(switch))
-}
-
-/// Whether it changes nothing to switch off what upstream's plugin decides and our gangs always hold to.
-fn always_holds(plugin: &str, switch: Switch) -> bool {
-    plugin == "gang" && switch == Switch::SubJobOrder
 }
 
 fn is_action(name: &str) -> bool {

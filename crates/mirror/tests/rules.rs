@@ -53,7 +53,13 @@ fn a_pod_says_whether_it_is_evicted_and_for_how_long_it_is_not() {
     let never = Some("Never");
     assert_eq!(read(pod(cooling, json!({}), never)), (false, false, 90_000));
     let label = json!({ "volcano.sh/cooldown-time": "600ms" });
-    assert_eq!(read(pod(json!({}), label, None)), (true, true, 600));
+    assert_eq!(read(pod(json!({}), label.clone(), None)), (true, true, 600));
+    let other = json!({ "volcano.sh/cooldown-time": "1h" });
+    assert_eq!(
+        read(pod(other, label, None)),
+        (true, true, 600),
+        "the label's"
+    );
     for text in ["soon", "-5s", ""] {
         let wrong = json!({ "volcano.sh/cooldown-time": text });
         assert_eq!(read(pod(wrong, json!({}), None)), (true, true, 0), "{text}");

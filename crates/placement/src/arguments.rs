@@ -186,12 +186,21 @@ impl<'a> Asked<'a> {
 
     /// A weight whose default counts where it is below zero.
     pub fn weight_or_default(&mut self, key: &str, default: i64) -> i64 {
+        self.weight_from(key, default, 0)
+    }
+
+    /// A weight whose default counts where it is less than one.
+    pub fn weight_of_some(&mut self, key: &str, default: i64) -> i64 {
+        self.weight_from(key, default, 1)
+    }
+
+    fn weight_from(&mut self, key: &str, default: i64, least: i64) -> i64 {
         match self.get(key) {
-            Some(Argument::Whole(value)) if *value < 0 => {
-                self.complain(key, range(0, WEIGHT_MAX, default, 1_000_000));
+            Some(Argument::Whole(value)) if *value < least => {
+                self.complain(key, range(least, WEIGHT_MAX, default, 1_000_000));
                 default
             }
-            _ => self.weight(key, default),
+            _ => self.whole(key, default, least, WEIGHT_MAX),
         }
     }
 

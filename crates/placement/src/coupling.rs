@@ -80,12 +80,11 @@ pub fn is_kept_away(tables: &Tables, gang: GangId, shapes: &BTreeSet<ShapeId>) -
     waiting.any(|row| shy.iter().any(|shape| keeps_away(tables, *shape, row)))
 }
 
-/// What a pod's affinity means to the others, with its weight. Kubernetes: required affinity attracts
-/// with weight 1.
+/// What a pod's wishes mean to the others, with their weights. What it requires draws nobody: Kubernetes
+/// gives that a weight of its own, which Volcano leaves at 0.
 fn attractions(spec: &ShapeSpec) -> impl Iterator<Item = (&PodTerm, i64)> {
-    let required = spec.pod_affinity.iter().map(|term| (term, 1));
     let preferred = spec.preferred_pods.iter();
-    required.chain(preferred.map(|wish| (&wish.term, i64::from(wish.weight))))
+    preferred.map(|wish| (&wish.term, i64::from(wish.weight)))
 }
 
 /// What the number of a crowd's pods in a domain means to the task.

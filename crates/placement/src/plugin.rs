@@ -244,6 +244,8 @@ pub struct Plugin {
     pub never_reclaimed: Option<fn(View<'_>, TaskId) -> bool>,
     /// Which tasks may make room for others of their queue.
     pub preemptable: Option<VictimCheck>,
+    /// The same where gangs go as a whole, if that is another question.
+    pub preempted_together: Option<VictimCheck>,
     /// Which tasks may make room for other queues.
     pub reclaimable: Option<VictimCheck>,
     /// Which of those on whom a tier has agreed may really make room for others of their queue, whichever
@@ -320,6 +322,7 @@ impl Plugin {
         never_preempted_by: None,
         never_reclaimed: None,
         preemptable: None,
+        preempted_together: None,
         reclaimable: None,
         spares_preempted: None,
         spares_reclaimed: None,
@@ -361,7 +364,8 @@ impl Plugin {
                     (self.consents, self.footing) = (None, None);
                 }
                 Switch::Preemptable => {
-                    (self.preemptable, self.preempts_like) = (None, None);
+                    (self.preemptable, self.preempted_together) = (None, None);
+                    self.preempts_like = None;
                     (self.never_preempted, self.never_preempted_by) = (None, None);
                     self.spares_preempted = None;
                 }

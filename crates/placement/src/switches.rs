@@ -13,6 +13,9 @@ const BESIDE_HOOKS: &[(&str, Switch)] = &[
     ("priority", Switch::SubJobOrder),
 ];
 
+/// What holds whatever the switch says, since a gang never starts in part (`Rules::compile`).
+const HELD: &[(&str, Switch)] = &[("gang", Switch::JobReady)];
+
 impl Plugin {
     /// Whether the switch changes anything about this plugin: on, where it is off by default, or off.
     pub fn heeds(&self, switch: Switch) -> bool {
@@ -25,6 +28,9 @@ impl Plugin {
     }
 
     fn heeds_off(&self, switch: Switch) -> bool {
+        if HELD.contains(&(self.name, switch)) {
+            return false;
+        }
         BESIDE_HOOKS.contains(&(self.name, switch))
             || self.hooks() != self.without([switch]).hooks()
     }
@@ -70,6 +76,7 @@ impl Plugin {
             never_preempted_by,
             never_reclaimed,
             preemptable,
+            preempted_together,
             reclaimable,
             spares_preempted,
             spares_reclaimed,
@@ -124,6 +131,7 @@ impl Plugin {
             never_preempted_by.is_some(),
             never_reclaimed.is_some(),
             preemptable.is_some(),
+            preempted_together.is_some(),
             reclaimable.is_some(),
             spares_preempted.is_some(),
             spares_reclaimed.is_some(),
@@ -146,7 +154,10 @@ impl Plugin {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::arguments::Argument;
     use crate::plugins::PLUGINS;
+    use crate::rules::Rules;
+    use crate::settings::{PluginSettings, Settings};
 
     use Switch::{
         Allocatable, Hierarchy, HyperNodeGradient, HyperNodeOrder, JobEnqueued, JobOrder,
@@ -249,7 +260,10 @@ mod tests {
     ];
 
     /// What changes nothing here although it does upstream: `docs/differences.md` says why.
-    const DIFFERENT: &[(&str, Switch)] = &[("gang", SubJobOrder)];
+    const DIFFERENT: &[(&str, Switch)] = &[("gang", JobReady), ("gang", SubJobOrder)];
+
+    /// Of what gang says here its switch moves only in which tier it is said.
+    const BY_TIER: (&str, Switch) = ("gang", JobPipelined);
 
     #[test]
     fn a_switch_says_something_of_a_plugin_where_upstreams_does() {
@@ -261,6 +275,67 @@ mod tests {
                 let expected = theirs.contains(switch) && !is_different;
                 let key = switch.key();
                 assert_eq!(plugin.heeds(*switch), expected, "{name} {key}");
+            }
+        }
+    }
+
+    /// How many rows have each hook when the plugin stands alone with all that it can be told, and what the
+    /// rules keep beside hooks.
+    fn compiled(name: &str, switched: &[(Switch, bool)]) -> (Vec<usize>, String) {
+        let mut plugin = PluginSettings::named(name);
+        let point = |used, score| {
+            let whole = |(key, value): (&str, i64)| (key.to_owned(), Argument::Whole(value));
+            Argument::Map([("utilization", used), ("score", score)].map(whole).into())
+        };
+        let shape = Argument::List(vec![point(0, 0), point(100, 10)]);
+        let text = |value: &str| Argument::Text(value.to_owned());
+        let mut told = vec![
+            ("volumebinding.shape", shape),
+            ("extender.urlPrefix", text("http://outside")),
+            ("deviceshare.VGPUEnable", Argument::Flag(true)),
+        ];
+        let verbs = [
+            "predicateVerb",
+            "prioritizeVerb",
+            "preemptableVerb",
+            "reclaimableVerb",
+            "queueOverusedVerb",
+            "jobEnqueueableVerb",
+            "jobReadyVerb",
+        ];
+        let keys = verbs.map(|verb| format!("extender.{verb}"));
+        told.extend(keys.iter().map(|key| (key.as_str(), text("ask"))));
+        let told = told.into_iter().map(|(key, value)| (key.to_owned(), value));
+        plugin.arguments.0.extend(told);
+        for (switch, is_on) in switched {
+            plugin.switch(*switch, *is_on);
+        }
+        let settings = Settings {
+            tiers: vec![vec![plugin]],
+            ..Settings::default()
+        };
+        let (rules, _) = Rules::compile(&settings).expect("one plugin excludes none");
+        let hooks = rules.rows().map(Plugin::hooks);
+        let counts = hooks.fold(Vec::new(), |counts: Vec<usize>, row| {
+            let before = counts.into_iter().chain(std::iter::repeat(0));
+            let both = row.iter().zip(before);
+            both.map(|(has, count)| count + usize::from(*has)).collect()
+        });
+        (counts, format!("{:?}", rules.config))
+    }
+
+    #[test]
+    fn what_heeds_a_switch_is_another_one_when_it_is_compiled() {
+        for plugin in PLUGINS {
+            for switch in Switch::ALL {
+                let turned = !switch.is_on_by_default();
+                let differs = |beside: &[(Switch, bool)]| {
+                    let with = [beside, &[(*switch, turned)]].concat();
+                    compiled(plugin.name, beside) != compiled(plugin.name, &with)
+                };
+                let differs = differs(&[]) || differs(&[(Hierarchy, true)]);
+                let heeds = plugin.heeds(*switch) && (plugin.name, *switch) != BY_TIER;
+                assert_eq!(differs, heeds, "{} {}", plugin.name, switch.key());
             }
         }
     }

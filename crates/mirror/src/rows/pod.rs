@@ -316,13 +316,13 @@ fn scheduled(pod: &Pod) -> Option<Time> {
     Some(Time::from_micros(at.micros()))
 }
 
-/// How long label or annotation keep the pod from being evicted; a text that is no duration keeps
-/// nothing.
+/// How long its label, or else its annotation, keeps the pod from being evicted; a text that is no duration
+/// keeps nothing.
 fn cooldown_ms(meta: &ObjectMeta) -> i64 {
     let text = meta
-        .annotations
+        .labels
         .get(COOLDOWN_TIME)
-        .or_else(|| meta.labels.get(COOLDOWN_TIME));
+        .or_else(|| meta.annotations.get(COOLDOWN_TIME));
     let time = text.and_then(|text| Duration::parse(text).ok());
     time.map_or(0, |time| time.milliseconds().max(0))
 }

@@ -154,9 +154,14 @@ fn percent(part: i64, whole: i64) -> i64 {
     }
 }
 
-/// 100 × (1 − standard deviation of the used fractions), rounded down.
+/// 100 × (1 − standard deviation of the used fractions), rounded down. A task that requests none of these kinds
+/// balances nothing: Kubernetes would heap such tasks upon the node that is balanced otherwise.
 fn balanced(view: View<'_>, shape: &Shape, node: NodeId, glance: &Glance) -> i64 {
     let requests = &shape.spec.requests;
+    let gpu = requested_gpu(view, shape);
+    if gpu.is_none() && requests.get(Kind::CPU) == 0 && requests.get(Kind::MEMORY) == 0 {
+        return 0;
+    }
     let mut fractions = [0_i64; 3];
     let mut count = 0;
     let mut take = |kind, used: i64, whole| {
@@ -169,7 +174,7 @@ fn balanced(view: View<'_>, shape: &Shape, node: NodeId, glance: &Glance) -> i64
     for (at, kind) in [Kind::CPU, Kind::MEMORY].into_iter().enumerate() {
         take(kind, glance.used[at], glance.allocatable[at]);
     }
-    if let Some(gpu) = requested_gpu(view, shape) {
+    if let Some(gpu) = gpu {
         let node = view.tables.node(node);
         take(gpu, node.used.get(gpu), node.spec.allocatable.get(gpu));
     }

@@ -162,9 +162,7 @@ fn suits(view: View<'_>, shape: &Shape, node: NodeId) -> Option<Refusal> {
                 ask: None,
                 ..
             } => {
-                let on =
-                    checks.volume_binding == Switched::On || checks.volume_zone == Switched::On;
-                if on && !terms.as_deref().is_none_or(any) {
+                if checks.volume_binding == Switched::On && !terms.as_deref().is_none_or(any) {
                     return Some(Refusal::VolumeTopology);
                 }
             }

@@ -85,7 +85,7 @@ const RATIO_MAX: i64 = 1_000_000_000_000;
 
 fn configure(asked: &mut Asked<'_>, config: &mut Config) {
     let default = Fit::default();
-    let weight = asked.weight_or_default("resourceStrategyFitWeight", default.weight);
+    let weight = asked.weight_of_some("resourceStrategyFitWeight", default.weight);
     let rules = asked.map("resources", |asked| {
         let names = asked.keys();
         let rules = names.iter().filter_map(|name| rule(asked, name)).collect();

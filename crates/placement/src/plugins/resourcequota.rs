@@ -50,7 +50,8 @@ fn missing(view: View<'_>, id: GangId) -> Option<Vector> {
 }
 
 /// used + what gangs that were let in still lack pods for + what this one lacks them for ≤ hard, in what all
-/// of them name.
+/// of them name. Where there is room it never permits by itself: a permit would keep later tiers from being
+/// asked.
 fn enqueueable(view: View<'_>, id: GangId) -> Vote {
     let tables = view.tables;
     let namespace = &tables.gang(id).spec.key.namespace;

@@ -25,6 +25,7 @@ pub const PLUGIN: Plugin = Plugin {
     suits: Some(suits),
     score: Some(score),
     preemptable: Some(preemptable),
+    preempted_together: Some(preempted_together),
     preempts_like: Some(preempts_like),
     victim_tasks: Some(victim_tasks),
     victims_at: Some(victims_at),
@@ -158,9 +159,26 @@ fn score(view: View<'_>, shape: &Shape, node: NodeId) -> Score {
     }
 }
 
-/// Who may not be evicted takes room from those who may, on nodes that are nobody else's.
+/// Whether the task takes room from nobody: it may be evicted itself, or bears nodes that are lent out.
+fn is_humble(view: View<'_>, task: TaskId) -> bool {
+    view.tables.task(task).preemptable || view.tables.shape_of(task).spec.revocable
+}
+
+/// Who may not be evicted takes room from those who may, on nodes that are nobody else's; for one task, one of
+/// each gang that does not say how many it can miss.
 fn preemptable(view: View<'_>, claimant: Claimant, tasks: &[TaskId], allowed: &mut [bool]) {
-    let is_humble = view.tables.task(claimant.task).preemptable;
+    on_own_nodes(view, claimant, tasks, allowed);
+    within(view, 1, tasks, allowed);
+}
+
+/// The same where gangs go as a whole: of one that says nothing all may.
+fn preempted_together(view: View<'_>, claimant: Claimant, tasks: &[TaskId], allowed: &mut [bool]) {
+    on_own_nodes(view, claimant, tasks, allowed);
+    within_budgets(view, tasks, allowed);
+}
+
+fn on_own_nodes(view: View<'_>, claimant: Claimant, tasks: &[TaskId], allowed: &mut [bool]) {
+    let is_humble = is_humble(view, claimant.task);
     for (task, allowed) in tasks.iter().zip(allowed.iter_mut()) {
         let task = view.tables.task(*task);
         let is_lent = task
@@ -168,13 +186,12 @@ fn preemptable(view: View<'_>, claimant: Claimant, tasks: &[TaskId], allowed: &m
             .is_some_and(|node| zone_of(view.tables.node(node)).is_some());
         *allowed &= !is_humble && task.preemptable && task.phase == Phase::Running && !is_lent;
     }
-    within_budgets(view, tasks, allowed);
 }
 
 fn preempts_like(view: View<'_>, gang: GangId) -> u64 {
     let mut tasks = view.tables.gang(gang).tasks.iter();
-    let first = tasks.next().map(|task| view.tables.task(*task).preemptable);
-    let is_like = |task: &TaskId| Some(view.tables.task(*task).preemptable) == first;
+    let first = tasks.next().map(|task| is_humble(view, *task));
+    let is_like = |task: &TaskId| Some(is_humble(view, *task)) == first;
     match tasks.all(is_like) {
         true => u64::from(first == Some(true)),
         false => 2 + u64::from(gang.0),
@@ -197,15 +214,18 @@ fn spare(gang: &Gang) -> Option<u32> {
 
 /// No gang loses more tasks than it says it can.
 fn within_budgets(view: View<'_>, tasks: &[TaskId], allowed: &mut [bool]) {
+    within(view, u32::MAX, tasks, allowed);
+}
+
+/// The same, and one that says nothing no more than that.
+fn within(view: View<'_>, unsaid: u32, tasks: &[TaskId], allowed: &mut [bool]) {
     let mut left: BTreeMap<GangId, u32> = BTreeMap::new();
     for (task, allowed) in tasks.iter().zip(allowed) {
         let Some(gang) = view.tables.task(*task).gang.filter(|_| *allowed) else {
             continue;
         };
-        let Some(spare) = spare(view.tables.gang(gang)) else {
-            continue;
-        };
-        let left = left.entry(gang).or_insert(spare);
+        let spare = || spare(view.tables.gang(gang)).unwrap_or(unsaid);
+        let left = left.entry(gang).or_insert_with(spare);
         *allowed = *left > 0;
         *left = left.saturating_sub(1);
     }

@@ -143,7 +143,7 @@ impl Rules {
         });
         let checks = others.filter_map(|p| match against {
             Against::OtherQueues => p.reclaimable,
-            Against::OtherGangs | Against::OwnTasks => p.preemptable,
+            Against::OtherGangs | Against::OwnTasks => p.preempted_together.or(p.preemptable),
         });
         for check in checks {
             check(view, claimant, tasks, &mut allowed);

@@ -158,13 +158,11 @@ impl<'a> Anew<'a> {
                     self.avoided.push((&term.topology_key, value));
                 }
             }
-            // Kubernetes: another pod's required affinity attracts with weight 1.
-            let required = spec.pod_affinity.iter().map(|term| (term, 1));
             let preferred = spec
                 .preferred_pods
                 .iter()
                 .map(|wish| (&wish.term, i64::from(wish.weight)));
-            for (term, weight) in required.chain(preferred).filter(|(term, _)| speaks(term)) {
+            for (term, weight) in preferred.filter(|(term, _)| speaks(term)) {
                 if let Some(value) = here(term) {
                     *self
                         .attraction
