@@ -1,11 +1,12 @@
 //! Reasons → upstream's words (`specs/volcano.md` 3.3 and A.4), followed by the plain sentence.
 
+use std::collections::BTreeMap;
 use std::fmt::Write as _;
 
 use api::core::Pod;
 use model::{
-    Amount, CardFamily, Gang, Key, Missing, NoFit, NumaLack, Phase, QuotaGap, Reason, Refusal,
-    Tables, TaskId, TaskWait, VolumeLack, Within,
+    Amount, CardFamily, DeviceLack, Gang, GroupLack, Key, Missing, NoFit, NumaLack, Phase,
+    QuotaGap, Reason, Refusal, Tables, TaskId, TaskWait, VolumeLack, Within,
 };
 
 /// What stands before the plain sentence in a condition's message.
@@ -197,10 +198,14 @@ fn fit_error(no_fit: &NoFit) -> String {
     if let Missing::Volume { claim, why } = &no_fit.missing {
         return claim_text(&no_fit.pod, claim, *why);
     }
-    let mut reasons: Vec<String> = no_fit
-        .refusals
-        .iter()
-        .map(|(refusal, nodes)| format!("{nodes} {}", refusal_text(refusal)))
+    // Upstream has one text for several of our reasons, and counts by text.
+    let mut counts: BTreeMap<String, u32> = BTreeMap::new();
+    for (refusal, nodes) in &no_fit.refusals {
+        *counts.entry(refusal_text(refusal)).or_default() += nodes;
+    }
+    let counts = counts.into_iter();
+    let mut reasons: Vec<String> = counts
+        .map(|(text, nodes)| format!("{nodes} {text}"))
         .collect();
     reasons.sort();
     let mut text = format!("0/{} nodes are unavailable", no_fit.nodes);
@@ -230,7 +235,13 @@ fn claim_text(pod: &str, claim: &str, why: VolumeLack) -> String {
 fn refusal_text(refusal: &Refusal) -> String {
     match refusal {
         Refusal::Unschedulable => "node(s) were unschedulable".to_owned(),
-        Refusal::ZoneClosed { zone } => format!("revocable zone {zone} is not available now"),
+        Refusal::ZoneClosed {
+            zone,
+            window: Some(window),
+        } => format!("current time beyond revocable zone {zone}:{window}"),
+        Refusal::ZoneClosed { zone, window: None } => {
+            format!("revocable zone {zone} not support")
+        }
         Refusal::Overused { resource } => {
             // Upstream's text, with its capitals.
             let name = if &**resource == "cpu" {
@@ -240,15 +251,19 @@ fn refusal_text(refusal: &Refusal) -> String {
             };
             format!("the {name} load of the node exceeds the upper limit.")
         }
-        Refusal::Revocable => "pod is not allowed to dispatch to revocable node".to_owned(),
+        Refusal::Revocable => "not allow to dispatch to revocable node".to_owned(),
         Refusal::NodeAffinity => "node(s) didn't match Pod's node affinity/selector".to_owned(),
-        Refusal::NodeGroup | Refusal::NodeGroupFull | Refusal::NodeGroupLimitsUnreadable => {
+        Refusal::NodeGroup { why } => match why {
+            GroupLack::Bare => "node group label not found".to_owned(),
+            GroupLack::Unnamed => "node group affinity not specified".to_owned(),
+            GroupLack::Unwanted => "node does not satisfy the node group affinity".to_owned(),
+        },
+        Refusal::NodeGroupFull | Refusal::NodeGroupLimitsUnreadable => {
             format!("node(s) were {}", refusal.words())
         }
         Refusal::Ports => "node(s) didn't have free ports for the requested pod ports".to_owned(),
-        Refusal::Taint { key, value } => {
-            format!("node(s) had untolerated taint {{{key}: {value}}}")
-        }
+        // Which ones is nothing that tenants should read (kubernetes#134740).
+        Refusal::Taint { .. } => "node(s) had untolerated taint(s)".to_owned(),
         Refusal::PodAffinity => "node(s) didn't match pod affinity rules".to_owned(),
         Refusal::PodAntiAffinity => "node(s) didn't match pod anti-affinity rules".to_owned(),
         Refusal::ExistingAntiAffinity => {
@@ -264,6 +279,9 @@ fn refusal_text(refusal: &Refusal) -> String {
             "node(s) didn't find available persistent volumes to bind".to_owned()
         }
         Refusal::LittleStorage => "node(s) did not have enough free storage".to_owned(),
+        Refusal::Devices {
+            why: DeviceLack::Elsewhere,
+        } => "resourceclaim not available on the node".to_owned(),
         Refusal::Devices { .. } => "cannot allocate all claims".to_owned(),
         Refusal::Spread => "node(s) didn't match pod topology spread constraints".to_owned(),
         Refusal::OfOthers => "node(s) belong to other schedulers".to_owned(),
@@ -273,7 +291,7 @@ fn refusal_text(refusal: &Refusal) -> String {
             CardFamily::Virtual => "hami-vgpuDeviceSharing error".to_owned(),
             CardFamily::Npu | CardFamily::Chip => "no ascend device available".to_owned(),
         },
-        Refusal::Extender { why, .. } => format!("node(s) were refused by the extender: {why}"),
+        Refusal::Extender { why, .. } => why.to_string(),
         Refusal::Unanswered => "node(s) were not yet answered for by the extender".to_owned(),
         Refusal::Numa { why } => numa_text(why),
         Refusal::TooManyPods => "node(s) pod number exceeded".to_owned(),
@@ -284,7 +302,6 @@ fn refusal_text(refusal: &Refusal) -> String {
     }
 }
 
-/// Upstream names task and node, too, where a container finds no place; one text is of many nodes here.
 fn numa_text(why: &NumaLack) -> String {
     match why {
         NumaLack::Untold => "numa info is empty".to_owned(),
@@ -295,7 +312,7 @@ fn numa_text(why: &NumaLack) -> String {
         }
         NumaLack::NoCpus => "cpu allocatable map is empty".to_owned(),
         NumaLack::Few { container } | NumaLack::Taken { container } => {
-            format!("plugin numa-aware predicates failed for container {container}")
+            format!("container {container} cannot be assigned by numa")
         }
     }
 }

@@ -65,7 +65,7 @@ fn every_reason_has_upstreams_words_and_ends_in_the_plain_sentence() {
             no_fit(room, vec![(insufficient, 2), (taint, 1)]),
             "NotEnoughResources",
             format!(
-                "1/0 {head}. Origin reason is training-worker-3: 0/3 nodes are unavailable: 1 node(s) had untolerated taint {{k: v}}, 2 Insufficient cpu."
+                "1/0 {head}. Origin reason is training-worker-3: 0/3 nodes are unavailable: 1 node(s) had untolerated taint(s), 2 Insufficient cpu."
             ),
         ),
         (
