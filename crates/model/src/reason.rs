@@ -217,17 +217,12 @@ impl Reason {
         }
     }
 
-    /// Whether a gang that waits for this is told in which states its tasks are, as upstream tells it; the
-    /// words of the others have no other numbers than the reason's own.
+    /// Whether a gang with pods that waits for this is told in which states its tasks are, as upstream tells
+    /// it; the words of the others have no other numbers than the reason's own.
     pub fn counts_tasks(&self) -> bool {
         !matches!(
             self,
-            Reason::NamespaceQuota { .. }
-                | Reason::NotEnoughPodsOfTask { .. }
-                | Reason::NotEnoughTasks { .. }
-                | Reason::Overcommitted { .. }
-                | Reason::QueueFull { .. }
-                | Reason::QueueQuota { .. }
+            Reason::NotEnoughPodsOfTask { .. } | Reason::NotEnoughTasks { .. }
         )
     }
 

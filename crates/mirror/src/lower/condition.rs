@@ -58,6 +58,51 @@ pub(super) fn gang_message(tables: &Tables, gang: &Gang, reason: &Reason) -> Str
         Reason::NotEnoughTasks { have, min } => {
             format!("Not enough valid tasks for gang-scheduling, valid: {have}, min: {min}")
         }
+        Reason::Overcommitted { .. }
+        | Reason::NamespaceQuota { .. }
+        | Reason::QueueQuota { .. } => match veto(reason) {
+            // There is no task yet of which more could be said.
+            Some(veto) if gang.tasks.is_empty() => veto,
+            _ => not_ready(tables, gang, reason),
+        },
+        Reason::ExtenderRefuses { .. }
+        | Reason::Gated { .. }
+        | Reason::GroupMissing { .. }
+        | Reason::HasPlace(_)
+        | Reason::HasPromise { .. }
+        | Reason::NoFit(_)
+        | Reason::NoHyperNode { .. }
+        | Reason::NotEnoughSubGroups { .. }
+        | Reason::QueueFull { .. }
+        | Reason::QueueMisplaced { .. }
+        | Reason::QueueMissing { .. }
+        | Reason::QueueNotOpen { .. }
+        | Reason::QueueOverused { .. }
+        | Reason::TaskTopologyIgnored { .. }
+        | Reason::WaitsForAnswer { .. }
+        | Reason::WaitsForDrain { .. }
+        | Reason::WaitsForRelease { .. }
+        | Reason::NodeOverused { .. }
+        | Reason::ZoneClosed { .. } => not_ready(tables, gang, reason),
+    };
+    in_both(&text, &reason.sentence())
+}
+
+/// The message of the event that tells of a veto, for a reason that is one.
+pub(super) fn veto_message(reason: &Reason) -> Option<String> {
+    let text = veto(reason)?;
+    Some(in_both(&text, &reason.sentence()))
+}
+
+/// Upstream's words, and the plain ones.
+fn in_both(text: &str, plain: &str) -> String {
+    let end = if text.ends_with('.') { "" } else { "." };
+    format!("{text}{end} {PLAIN}{plain}")
+}
+
+/// Upstream's words of what keeps a gang from being let in; none of other reasons.
+fn veto(reason: &Reason) -> Option<String> {
+    Some(match reason {
         Reason::Overcommitted { short, .. } => {
             format!("resource in cluster is overused: overused {}", list(short))
         }
@@ -74,57 +119,37 @@ pub(super) fn gang_message(tables: &Tables, gang: &Gang, reason: &Reason) -> Str
                 all(|gap| &gap.limited)
             )
         }
-        Reason::QueueQuota { short, .. } => {
-            format!(
-                "queue resource quota insufficient: insufficient {}",
-                list(short)
-            )
-        }
-        Reason::QueueFull { need, .. } => {
-            format!(
-                "queue resource quota insufficient: insufficient {}",
-                need.name
-            )
-        }
-        Reason::ExtenderRefuses { .. }
-        | Reason::Gated { .. }
-        | Reason::GroupMissing { .. }
-        | Reason::HasPlace(_)
-        | Reason::HasPromise { .. }
-        | Reason::NoFit(_)
-        | Reason::NoHyperNode { .. }
-        | Reason::NotEnoughSubGroups { .. }
-        | Reason::QueueMisplaced { .. }
-        | Reason::QueueMissing { .. }
-        | Reason::QueueNotOpen { .. }
-        | Reason::QueueOverused { .. }
-        | Reason::TaskTopologyIgnored { .. }
-        | Reason::WaitsForAnswer { .. }
-        | Reason::WaitsForDrain { .. }
-        | Reason::WaitsForRelease { .. }
-        | Reason::NodeOverused { .. }
-        | Reason::ZoneClosed { .. } => not_ready(tables, gang, reason),
-    };
-    let end = if text.ends_with('.') { "" } else { "." };
-    format!("{text}{end} {PLAIN}{}", reason.sentence())
+        Reason::QueueQuota { short, .. } => queue_quota(&list(short)),
+        _ => return None,
+    })
 }
 
-/// Upstream's text of a gang that is not ready: how much of it does not fit, in which states its
-/// tasks are, and the fit error of the task that was looked at last.
+fn queue_quota(names: &str) -> String {
+    format!("queue resource quota insufficient: insufficient {names}")
+}
+
+/// Upstream's text of a gang that is not ready: how much of it does not fit, and why.
 fn not_ready(tables: &Tables, gang: &Gang, reason: &Reason) -> String {
     let total = gang.tasks.len();
-    let id = tables.gang_keyed(&gang.spec.key);
-    let ready = id.map_or(0, |id| tables.ready(id));
-    // How many tasks have no place, and how many would have one for now.
-    let (missing, placed) = match reason {
-        Reason::NoFit(no_fit) => (
-            no_fit.wanted.saturating_sub(no_fit.fits),
-            no_fit.fits.saturating_sub(ready),
-        ),
-        _ => (gang.spec.min_member.saturating_sub(ready), 0),
+    let ready = ready(tables, gang);
+    // How many tasks have no place.
+    let missing = match reason {
+        Reason::NoFit(no_fit) => no_fit.wanted.saturating_sub(no_fit.fits),
+        _ => gang.spec.min_member.saturating_sub(ready),
     };
-    let mut text =
-        format!("{missing}/{total} tasks in gang unschedulable: pod group is not ready, ");
+    let why = gang_error(tables, (gang, "not ready"), reason);
+    format!("{missing}/{total} tasks in gang unschedulable: {why}")
+}
+
+fn ready(tables: &Tables, gang: &Gang) -> u32 {
+    let id = tables.gang_keyed(&gang.spec.key);
+    id.map_or(0, |id| tables.ready(id))
+}
+
+/// Upstream's error of a gang, which is also that of those of its pods that have none of their own: what it
+/// is, in which states its tasks are, and the error of the task that was looked at last.
+fn gang_error(tables: &Tables, (gang, is): (&Gang, &str), reason: &Reason) -> String {
+    let mut text = format!("pod group is {is}, ");
     let mut states: Vec<String> = Phase::ALL
         .into_iter()
         .filter(|phase| gang.count(*phase) > 0)
@@ -134,6 +159,11 @@ fn not_ready(tables: &Tables, gang: &Gang, reason: &Reason) -> String {
     states.sort();
     text.push_str(&states.join(", "));
     let pending = gang.count(Phase::Pending);
+    // How many tasks would have a place for now.
+    let placed = match reason {
+        Reason::NoFit(no_fit) => no_fit.fits.saturating_sub(ready(tables, gang)),
+        _ => 0,
+    };
     if pending > 0 {
         let _ = write!(text, "; Pending: {}", pending_reasons(pending, placed));
     }
@@ -177,6 +207,7 @@ fn origin(tables: &Tables, gang: &Gang, reason: &Reason) -> Option<String> {
             Some(format!(": queue {queue} is {}", state.word()))
         }
         Reason::QueueOverused { queue } => Some(format!(": queue {queue} is overused")),
+        Reason::QueueFull { need, .. } => Some(format!(": {}", queue_quota(&need.name))),
         Reason::WaitsForDrain { .. } | Reason::WaitsForRelease { .. } => {
             let promised = gang
                 .tasks
@@ -189,7 +220,7 @@ fn origin(tables: &Tables, gang: &Gang, reason: &Reason) -> Option<String> {
                 promised.key.name, promised.key, node.spec.name
             ))
         }
-        _ => None,
+        _ => veto(reason).map(|veto| format!(": {veto}")),
     }
 }
 
@@ -352,10 +383,23 @@ pub(super) fn pod_message(tables: &Tables, pod: &Pod, wait: &TaskWait) -> String
         Reason::NotEnoughTasks { have, min } => {
             format!("Not enough valid tasks for gang-scheduling, valid: {have}, min: {min}.")
         }
-        _ => return sentence,
+        reason => match group_of(tables, wait.task) {
+            Some(gang) => {
+                let is_ready = ready(tables, gang) >= gang.spec.min_member;
+                let is = if is_ready { "ready" } else { "not ready" };
+                gang_error(tables, (gang, is), reason)
+            }
+            None => return sentence,
+        },
     };
-    let end = if text.ends_with('.') { "" } else { "." };
-    format!("{text}{end} {PLAIN}{sentence}")
+    in_both(&text, &sentence)
+}
+
+/// The group of a task, of which its pod can be told; none of a pod by itself, or whose group is not there.
+fn group_of(tables: &Tables, task: TaskId) -> Option<&Gang> {
+    let gang = tables.find_task(task)?.gang?;
+    let gang = tables.find_gang(gang)?;
+    (gang.known && !gang.spec.lone).then_some(gang)
 }
 
 /// Whether the task is the one of which it is told what it lacks, or of the same shape.
