@@ -25,6 +25,8 @@ pub trait Asker: Send + Sync {
     fn name(&self) -> &str;
     /// Whether it may be told of what lies in a namespace.
     fn sees<'a>(&'a self, namespace: &'a str) -> BoxFuture<'a, bool>;
+    /// Whether it may be told of nodes' taints.
+    fn sees_nodes(&self) -> BoxFuture<'_, bool>;
 }
 
 /// Why a question has no answer.

@@ -3,6 +3,7 @@
 
 mod words;
 
+use std::cmp::Reverse;
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
@@ -14,7 +15,10 @@ use api::time::Time;
 use api::volcano::{Job, JobPhase, PodGroup};
 use engine::{Engine, Explanation, Remedy};
 use mirror::{Mirror, group_name, lone_pod, native_gang};
-use model::{Amount, Key, Ownership, Tables};
+use model::{Amount, Key, Ownership, Refusal, Tables};
+
+/// Stands among namespaces for what is in none: nodes.
+pub const NODES: &str = "";
 
 /// Why a question has no answer.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -80,10 +84,16 @@ pub(crate) fn explain(
 }
 
 impl Found {
-    /// The namespaces of which objects would be named to somebody who may see all of them.
+    /// The namespaces of which objects would be named to somebody who may see all of them; [`NODES`] among
+    /// them where taints of nodes would be.
     pub fn namespaces(&self) -> BTreeSet<Arc<str>> {
         let held = self.explanation.holders.iter();
         let mut namespaces: BTreeSet<_> = held.map(|it| it.who.namespace.clone()).collect();
+        let refusals = self.explanation.nodes.iter().flat_map(|(_, all)| all);
+        let is_taint = |(why, _): &(Refusal, u32)| matches!(why, Refusal::Taint { .. });
+        if refusals.into_iter().any(is_taint) {
+            namespaces.insert(NODES.into());
+        }
         for fix in &self.explanation.fixes {
             if let Remedy::EndTasks { tasks } | Remedy::Ungate { tasks } = &fix.remedy {
                 namespaces.extend(tasks.iter().map(|task| task.namespace.clone()));
@@ -93,7 +103,7 @@ impl Found {
     }
 
     /// What is told to somebody who may see the namespaces of which `sees` says so: what lies in others is
-    /// counted and summed up, and never named.
+    /// counted and summed up, and never named. Of [`NODES`] it says whether taints are told by key and value.
     pub fn told(&self, sees: &dyn Fn(&str) -> bool) -> Report {
         let Found { gang, explanation } = self;
         let reason = explanation.reason.as_ref();
@@ -108,13 +118,7 @@ impl Found {
             holders: holders(explanation, sees),
             nodes: explanation.nodes.as_ref().map(|(count, refusals)| Nodes {
                 count: *count,
-                refusals: (refusals.iter())
-                    .map(|(why, nodes)| Refusals {
-                        nodes: *nodes,
-                        are: why.words(),
-                        more: explanation.notes.get(why).map(words::of_note),
-                    })
-                    .collect(),
+                refusals: told_refusals(explanation, refusals, sees),
             }),
             fixes: (explanation.fixes.iter())
                 .map(|fix| words::of_fix(fix, sees))
@@ -122,6 +126,34 @@ impl Found {
             is_crowded: explanation.is_crowded,
         }
     }
+}
+
+/// Refusals that are told alike are one.
+fn told_refusals(
+    explanation: &Explanation,
+    refusals: &[(Refusal, u32)],
+    sees: &dyn Fn(&str) -> bool,
+) -> Vec<Refusals> {
+    let sees_nodes = sees(NODES);
+    let mut told: Vec<Refusals> = Vec::new();
+    for (why, nodes) in refusals {
+        let are = match sees_nodes {
+            true => why.words_in_full(),
+            false => why.words(),
+        };
+        let more = explanation.notes.get(why).map(words::of_note);
+        let alike = told.iter_mut().find(|it| it.are == are && it.more == more);
+        match alike {
+            Some(alike) => alike.nodes += nodes,
+            None => told.push(Refusals {
+                nodes: *nodes,
+                are,
+                more,
+            }),
+        }
+    }
+    told.sort_by_key(|it| Reverse(it.nodes));
+    told
 }
 
 /// The gang that a question is about.

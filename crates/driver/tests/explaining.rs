@@ -2,10 +2,10 @@
 
 mod world;
 
-use api::ask::Subject;
+use api::ask::{Report, Subject};
 use api::kind::Kind;
 use driver::EngineSettings;
-use driver::explain::{Found, Unanswered};
+use driver::explain::{Found, NODES, Unanswered};
 use engine::Engine;
 use serde_json::json;
 use world::planes::{placing, plane};
@@ -86,6 +86,45 @@ fn an_object_of_another_tenant_is_counted_and_never_named() {
     assert_eq!(end.words, "wait for 1 pod to end, or end them: 1 of others");
     let whole = found.told(&|_| true);
     assert_eq!(whole.holders[0].namespace.as_deref(), Some("team-b"));
+}
+
+#[test]
+fn a_taint_is_named_only_to_who_may_look_at_nodes() {
+    let mut world = plane(&rules_with("{name: tdm}"), 2);
+    for (node, value) in [("node-1", "team-b"), ("node-2", "team-c")] {
+        let taint = json!({ "key": "only-for", "value": value, "effect": "NoSchedule" });
+        world.put_object(Kind::Node, node, &json!({ "spec": { "taints": [taint] } }));
+    }
+    group(&mut world, "team-a", "train", 1);
+    pod(&mut world, "team-a", "train", 0, "2", None);
+    world.pass_ms(2_000);
+    let told = &world.object(Kind::PodGroup, "train")["status"]["conditions"][0];
+    let told = told["message"].as_str().unwrap_or_default();
+    let text = "0/2 nodes are unavailable: 2 node(s) had untolerated taint(s). \
+                In plain words: 0 of 1 tasks fit: train-0 is refused by 2 nodes: 2 tainted";
+    assert!(told.ends_with(text), "{told}");
+    let found = ask(&mut world, "train").expect("it is there");
+    assert!(found.namespaces().contains(NODES), "it is asked who may");
+    let report = found.told(&|namespace| namespace == "team-a");
+    let hidden = format!("{report:?}");
+    assert!(!hidden.contains("only-for"), "{hidden}");
+    let refusals = |report: &Report| {
+        let nodes = report.nodes.clone().expect("it waits for one");
+        let refusals = nodes.refusals.into_iter();
+        refusals.map(|it| (it.nodes, it.are)).collect::<Vec<_>>()
+    };
+    assert_eq!(refusals(&report), [(2, "tainted".to_owned())]);
+    assert!(
+        report
+            .fixes
+            .iter()
+            .any(|fix| fix.words == "take a taint off node-1")
+    );
+    let whole = found.told(&|_| true);
+    let named = ["tainted only-for=team-b", "tainted only-for=team-c"];
+    assert_eq!(refusals(&whole), named.map(|it| (1, it.to_owned())));
+    let fix = "take the taint only-for=team-b off node-1";
+    assert!(whole.fixes.iter().any(|it| it.words == fix));
 }
 
 /// The rules with one more plugin, and its arguments.

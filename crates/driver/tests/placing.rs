@@ -573,6 +573,55 @@ fn pods_that_found_a_place_when_their_gang_was_tried_are_schedulable_and_no_othe
     assert_eq!(world.writes(), Vec::<String>::new());
 }
 
+fn small_queue(world: &mut World) {
+    let spec = json!({ "spec": { "capability": { "cpu": "200m" } } });
+    world.put_object(Kind::Queue, "default", &spec);
+}
+
+#[test]
+fn a_gang_that_was_let_in_and_whose_queue_is_full_is_unschedulable_and_so_are_its_pods() {
+    let mut world = plane("8");
+    small_queue(&mut world);
+    gang(&mut world, "Inqueue");
+    pods(&mut world, |_| None);
+    world.pass_ms(2_000);
+    let error = "pod group is not ready, 5 Pending, 5 minAvailable; Pending: 5 Unschedulable. \
+                 Origin reason is: queue resource quota insufficient: insufficient cpu. \
+                 In plain words: ";
+    let whole = format!("5/5 tasks in gang unschedulable: {error}");
+    let message = status(&world)["conditions"][0]["message"].as_str();
+    let message = message.unwrap_or_default();
+    assert!(message.starts_with(&whole), "{message}");
+    let event = format!("PodGroup Warning Unschedulable: {message}");
+    assert!(world.events().contains(&event), "{:?}", world.events());
+    for (reason, message) in told(&world) {
+        assert_eq!(reason, "Unschedulable");
+        assert!(message.starts_with(error), "{message}");
+    }
+}
+
+#[test]
+fn a_gang_that_is_not_let_in_is_told_the_veto_and_with_its_pods_that_it_is_not_ready() {
+    let mut world = plane("8");
+    small_queue(&mut world);
+    gang(&mut world, "Pending");
+    world.pass_ms(2_000);
+    let veto = "queue resource quota insufficient: insufficient cpu. \
+                In plain words: queue default has too little cpu left";
+    assert_eq!(status(&world)["conditions"][0]["message"], veto);
+    let told_veto = format!("PodGroup Normal Unschedulable: {veto}");
+    assert!(world.events().contains(&told_veto));
+    pods(&mut world, |_| None);
+    world.pass_ms(600_000);
+    let whole = format!(
+        "5/5 tasks in gang unschedulable: pod group is not ready, 5 Pending, 5 minAvailable; \
+         Pending: 5 Unschedulable. Origin reason is: {veto}"
+    );
+    assert_eq!(status(&world)["conditions"][0]["message"], whole);
+    let told_whole = format!("PodGroup Warning Unschedulable: {whole}");
+    assert!(world.events().contains(&told_whole));
+}
+
 #[test]
 fn one_of_a_gangs_two_conditions_is_true_at_a_time() {
     let mut world = plane("450m");

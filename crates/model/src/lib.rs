@@ -87,7 +87,9 @@ pub use plan::{
 };
 pub use queue::{Branch, GroupLimits, NodeGroups, Queue, QueueSpec, QueueState, TreeSums};
 pub use ranked::{Rank, Ranked};
-pub use reason::{CardLack, DeviceLack, Misplaced, Missing, NoFit, QuotaGap, Reason, Refusal};
+pub use reason::{
+    CardLack, DeviceLack, GroupLack, Misplaced, Missing, NoFit, QuotaGap, Reason, Refusal,
+};
 pub use resource::{Amount, Kind, Limits, ResourceKinds, Share, Vector, shown};
 pub use roles::{TOPOLOGY_ROLES_MAX, TaskTopology, TopologyFault};
 pub use shape::{

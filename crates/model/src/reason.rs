@@ -5,6 +5,7 @@
 
 mod lacks;
 
+use std::cmp::Reverse;
 use std::fmt::Write as _;
 use std::sync::Arc;
 
@@ -17,7 +18,7 @@ use crate::roles::{TOPOLOGY_ROLES_MAX, TopologyFault};
 use crate::shape::VolumeLack;
 use crate::topology::{Highest, Within};
 
-pub use lacks::{CardLack, DeviceLack};
+pub use lacks::{CardLack, DeviceLack, GroupLack};
 
 /// Why a gang or a task waits, or has to leave its node. Every variant occurs in a scenario of `placement`.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -216,17 +217,12 @@ impl Reason {
         }
     }
 
-    /// Whether a gang that waits for this is told in which states its tasks are, as upstream tells it; the
-    /// words of the others have no other numbers than the reason's own.
+    /// Whether a gang with pods that waits for this is told in which states its tasks are, as upstream tells
+    /// it; the words of the others have no other numbers than the reason's own.
     pub fn counts_tasks(&self) -> bool {
         !matches!(
             self,
-            Reason::NamespaceQuota { .. }
-                | Reason::NotEnoughPodsOfTask { .. }
-                | Reason::NotEnoughTasks { .. }
-                | Reason::Overcommitted { .. }
-                | Reason::QueueFull { .. }
-                | Reason::QueueQuota { .. }
+            Reason::NotEnoughPodsOfTask { .. } | Reason::NotEnoughTasks { .. }
         )
     }
 
@@ -513,9 +509,18 @@ impl NoFit {
                     "{head} is refused by {}",
                     count(self.nodes, "node", "nodes")
                 );
-                for (at, (refusal, nodes)) in self.refusals.iter().enumerate() {
+                let mut told: Vec<(String, u32)> = Vec::new();
+                for (refusal, nodes) in &self.refusals {
+                    let words = refusal.words();
+                    match told.iter_mut().find(|(before, _)| *before == words) {
+                        Some((_, sum)) => *sum += nodes,
+                        None => told.push((words, *nodes)),
+                    }
+                }
+                told.sort_by_key(|(_, nodes)| Reverse(*nodes));
+                for (at, (words, nodes)) in told.iter().enumerate() {
                     let separator = if at == 0 { ": " } else { ", " };
-                    let _ = write!(text, "{separator}{nodes} {}", refusal.words());
+                    let _ = write!(text, "{separator}{nodes} {words}");
                 }
                 text
             }
@@ -532,6 +537,8 @@ pub enum Refusal {
     ZoneClosed {
         /// The zone.
         zone: Arc<str>,
+        /// When it is lent out each day, `22:00-06:00`; never where there is none.
+        window: Option<Arc<str>>,
     },
     /// The node is lent out only at times, which the task does not bear.
     Revocable,
@@ -543,7 +550,10 @@ pub enum Refusal {
     /// Node selector or required node affinity.
     NodeAffinity,
     /// The node is in no group that the queue uses, or in none at all.
-    NodeGroup,
+    NodeGroup {
+        /// Which of them.
+        why: GroupLack,
+    },
     /// The queue's tasks hold what they may in the node's group.
     NodeGroupFull,
     /// What the queue's tasks may hold in groups of nodes cannot be read.
@@ -626,21 +636,31 @@ pub enum Refusal {
 }
 
 impl Refusal {
-    /// What the nodes are or lack, to follow their number.
+    /// The same as [`Refusal::words`], with what only those are to know who may look at nodes: a taint's key
+    /// and value.
+    pub fn words_in_full(&self) -> String {
+        match self {
+            Refusal::Taint { key, value } => format!("tainted {key}={value}"),
+            refusal => refusal.words(),
+        }
+    }
+
+    /// What the nodes are or lack, to follow their number. Of nodes it tells nothing that tenants should not
+    /// read, for it stands in the statuses of their pods.
     pub fn words(&self) -> String {
         match self {
             Refusal::Unschedulable => "unschedulable".to_owned(),
-            Refusal::ZoneClosed { zone } => format!("in zone {zone}, which is closed now"),
+            Refusal::ZoneClosed { zone, .. } => format!("in zone {zone}, which is closed now"),
             Refusal::Revocable => "lent out only at times".to_owned(),
             Refusal::Overused { resource } => format!("where too much {resource} is used"),
             Refusal::NodeAffinity => "not selected".to_owned(),
-            Refusal::NodeGroup => "in no group that the queue uses".to_owned(),
+            Refusal::NodeGroup { .. } => "in no group that the queue uses".to_owned(),
             Refusal::NodeGroupFull => "in a group where the queue is at its limit".to_owned(),
             Refusal::NodeGroupLimitsUnreadable => {
                 "in groups whose limits for the queue are unreadable".to_owned()
             }
             Refusal::Ports => "with the host port taken".to_owned(),
-            Refusal::Taint { key, value } => format!("tainted {key}={value}"),
+            Refusal::Taint { .. } => "tainted".to_owned(),
             Refusal::PodAffinity => "away from the pods it must be near".to_owned(),
             Refusal::PodAntiAffinity => "near pods it must avoid".to_owned(),
             Refusal::ExistingAntiAffinity => "near pods that avoid it".to_owned(),

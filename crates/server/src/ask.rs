@@ -54,4 +54,9 @@ impl Asker for Role {
         let sees = self.plane.read_store().sees(&self.user, namespace);
         Box::pin(std::future::ready(sees))
     }
+
+    fn sees_nodes(&self) -> BoxFuture<'_, bool> {
+        let sees = self.plane.read_store().sees_nodes(&self.user);
+        Box::pin(std::future::ready(sees))
+    }
 }

@@ -73,17 +73,31 @@ impl Store {
     pub fn sees(&self, user: &User, namespace: &str) -> bool {
         self.authorise(user, &seeing(namespace)).is_ok()
     }
+
+    /// Whether somebody may be told of nodes' taints: who may list nodes may.
+    pub fn sees_nodes(&self, user: &User) -> bool {
+        self.authorise(user, &seeing_nodes()).is_ok()
+    }
 }
 
 /// What somebody may do who may be told of what lies in a namespace, or in all of them where none is named.
 pub fn seeing(namespace: &str) -> Asked {
+    listing("pods", namespace)
+}
+
+/// What somebody may do who may be told of nodes' taints.
+pub fn seeing_nodes() -> Asked {
+    listing("nodes", "")
+}
+
+fn listing(plural: &str, namespace: &str) -> Asked {
     Asked {
         verb: "list".to_owned(),
         path: String::new(),
         target: Some(Target {
             version: "v1".to_owned(),
             namespace: namespace.to_owned(),
-            plural: "pods".to_owned(),
+            plural: plural.to_owned(),
             ..Target::default()
         }),
     }

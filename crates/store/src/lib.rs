@@ -78,7 +78,7 @@ mod write;
 
 pub use access::{API_AUDIENCE, Asked, Decision, TokenUser, UNKNOWN_TOKEN};
 pub use api::field;
-pub use asking::{Explain, ask_alone, seeing};
+pub use asking::{Explain, ask_alone, seeing, seeing_nodes};
 pub use bootstrap::DIRECTORY_PROVISIONER;
 pub use path::{Target, decoded};
 pub use registry::ResourceId;

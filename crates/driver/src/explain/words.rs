@@ -8,6 +8,8 @@ use api::time::Time;
 use engine::{Note, Remedy};
 use model::{Amount, VolumeLack};
 
+use super::NODES;
+
 /// The most names that are told in a sentence.
 const NAMES_MAX: usize = 8;
 
@@ -106,7 +108,11 @@ pub(super) fn of_note(note: &Note) -> String {
 /// A remedy, told to somebody who may see the namespaces of which `sees` says so.
 pub(super) fn of_fix(fix: &engine::Fix, sees: &dyn Fn(&str) -> bool) -> Fix {
     let (targets, unnamed) = targets(&fix.remedy, sees);
-    let (code, words) = told(&fix.remedy, &list(&targets, unnamed));
+    let names = list(&targets, unnamed);
+    let (code, words) = match &fix.remedy {
+        Remedy::Untaint { .. } if !sees(NODES) => ("Untaint", format!("take a taint off {names}")),
+        remedy => told(remedy, &names),
+    };
     Fix {
         remedy: code.to_owned(),
         words,

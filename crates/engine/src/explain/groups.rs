@@ -116,7 +116,7 @@ pub(super) fn holders(
 /// What would have to be otherwise of groups.
 pub(super) fn opened(case: &mut Case<'_, '_>, no_fit: &NoFit) -> Vec<Draft> {
     let mut drafts = Vec::new();
-    if room::refuses(no_fit, |why| *why == Refusal::NodeGroup) {
+    if room::refuses(no_fit, |why| matches!(why, Refusal::NodeGroup { .. })) {
         drafts.extend(used(case, no_fit));
         drafts.extend(joined(case, no_fit));
     }
@@ -146,7 +146,7 @@ fn refused(case: &Case<'_, '_>, no_fit: &NoFit) -> BTreeMap<Option<Arc<str>>, Ve
         return by_group;
     };
     let regard = Regard::of(case.asked.engine.rules(), tables, task, case.asked.now);
-    let is_refused = |id: &NodeId| regard.stance(*id) == Some(Refusal::NodeGroup);
+    let is_refused = |id: &NodeId| matches!(regard.stance(*id), Some(Refusal::NodeGroup { .. }));
     for (id, node) in tables.nodes().filter(|(id, _)| is_refused(id)) {
         let group = node.spec.group.clone();
         by_group.entry(group).or_default().push(id);

@@ -23,7 +23,7 @@ pub(super) fn of(
             } => held_by_claims(tables),
             Refusal::NodeGroupFull => groups::limits(engine, tables, (gang, no_fit, able), now),
             Refusal::Overused { resource } => turns::used(engine, tables, resource, now),
-            Refusal::ZoneClosed { zone } => Some(Note::Opens {
+            Refusal::ZoneClosed { zone, .. } => Some(Note::Opens {
                 at: engine.rules().zone_opens_at(zone, now),
             }),
             _ => None,

@@ -25,7 +25,7 @@ const NODES_MAX: usize = 3;
 fn closed(no_fit: &NoFit) -> impl Iterator<Item = &Arc<str>> {
     let all = no_fit.refusals.iter();
     all.filter_map(|(refusal, _)| match refusal {
-        Refusal::ZoneClosed { zone } => Some(zone),
+        Refusal::ZoneClosed { zone, .. } => Some(zone),
         _ => None,
     })
 }

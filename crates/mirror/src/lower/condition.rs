@@ -1,11 +1,12 @@
 //! Reasons → upstream's words (`specs/volcano.md` 3.3 and A.4), followed by the plain sentence.
 
+use std::collections::BTreeMap;
 use std::fmt::Write as _;
 
 use api::core::Pod;
 use model::{
-    Amount, CardFamily, Gang, Key, Missing, NoFit, NumaLack, Phase, QuotaGap, Reason, Refusal,
-    Tables, TaskId, TaskWait, VolumeLack, Within,
+    Amount, CardFamily, DeviceLack, Gang, GroupLack, Key, Missing, NoFit, NumaLack, Phase,
+    QuotaGap, Reason, Refusal, Tables, TaskId, TaskWait, VolumeLack, Within,
 };
 
 /// What stands before the plain sentence in a condition's message.
@@ -57,6 +58,51 @@ pub(super) fn gang_message(tables: &Tables, gang: &Gang, reason: &Reason) -> Str
         Reason::NotEnoughTasks { have, min } => {
             format!("Not enough valid tasks for gang-scheduling, valid: {have}, min: {min}")
         }
+        Reason::Overcommitted { .. }
+        | Reason::NamespaceQuota { .. }
+        | Reason::QueueQuota { .. } => match veto(reason) {
+            // There is no task yet of which more could be said.
+            Some(veto) if gang.tasks.is_empty() => veto,
+            _ => not_ready(tables, gang, reason),
+        },
+        Reason::ExtenderRefuses { .. }
+        | Reason::Gated { .. }
+        | Reason::GroupMissing { .. }
+        | Reason::HasPlace(_)
+        | Reason::HasPromise { .. }
+        | Reason::NoFit(_)
+        | Reason::NoHyperNode { .. }
+        | Reason::NotEnoughSubGroups { .. }
+        | Reason::QueueFull { .. }
+        | Reason::QueueMisplaced { .. }
+        | Reason::QueueMissing { .. }
+        | Reason::QueueNotOpen { .. }
+        | Reason::QueueOverused { .. }
+        | Reason::TaskTopologyIgnored { .. }
+        | Reason::WaitsForAnswer { .. }
+        | Reason::WaitsForDrain { .. }
+        | Reason::WaitsForRelease { .. }
+        | Reason::NodeOverused { .. }
+        | Reason::ZoneClosed { .. } => not_ready(tables, gang, reason),
+    };
+    in_both(&text, &reason.sentence())
+}
+
+/// The message of the event that tells of a veto, for a reason that is one.
+pub(super) fn veto_message(reason: &Reason) -> Option<String> {
+    let text = veto(reason)?;
+    Some(in_both(&text, &reason.sentence()))
+}
+
+/// Upstream's words, and the plain ones.
+fn in_both(text: &str, plain: &str) -> String {
+    let end = if text.ends_with('.') { "" } else { "." };
+    format!("{text}{end} {PLAIN}{plain}")
+}
+
+/// Upstream's words of what keeps a gang from being let in; none of other reasons.
+fn veto(reason: &Reason) -> Option<String> {
+    Some(match reason {
         Reason::Overcommitted { short, .. } => {
             format!("resource in cluster is overused: overused {}", list(short))
         }
@@ -73,57 +119,37 @@ pub(super) fn gang_message(tables: &Tables, gang: &Gang, reason: &Reason) -> Str
                 all(|gap| &gap.limited)
             )
         }
-        Reason::QueueQuota { short, .. } => {
-            format!(
-                "queue resource quota insufficient: insufficient {}",
-                list(short)
-            )
-        }
-        Reason::QueueFull { need, .. } => {
-            format!(
-                "queue resource quota insufficient: insufficient {}",
-                need.name
-            )
-        }
-        Reason::ExtenderRefuses { .. }
-        | Reason::Gated { .. }
-        | Reason::GroupMissing { .. }
-        | Reason::HasPlace(_)
-        | Reason::HasPromise { .. }
-        | Reason::NoFit(_)
-        | Reason::NoHyperNode { .. }
-        | Reason::NotEnoughSubGroups { .. }
-        | Reason::QueueMisplaced { .. }
-        | Reason::QueueMissing { .. }
-        | Reason::QueueNotOpen { .. }
-        | Reason::QueueOverused { .. }
-        | Reason::TaskTopologyIgnored { .. }
-        | Reason::WaitsForAnswer { .. }
-        | Reason::WaitsForDrain { .. }
-        | Reason::WaitsForRelease { .. }
-        | Reason::NodeOverused { .. }
-        | Reason::ZoneClosed { .. } => not_ready(tables, gang, reason),
-    };
-    let end = if text.ends_with('.') { "" } else { "." };
-    format!("{text}{end} {PLAIN}{}", reason.sentence())
+        Reason::QueueQuota { short, .. } => queue_quota(&list(short)),
+        _ => return None,
+    })
 }
 
-/// Upstream's text of a gang that is not ready: how much of it does not fit, in which states its
-/// tasks are, and the fit error of the task that was looked at last.
+fn queue_quota(names: &str) -> String {
+    format!("queue resource quota insufficient: insufficient {names}")
+}
+
+/// Upstream's text of a gang that is not ready: how much of it does not fit, and why.
 fn not_ready(tables: &Tables, gang: &Gang, reason: &Reason) -> String {
     let total = gang.tasks.len();
-    let id = tables.gang_keyed(&gang.spec.key);
-    let ready = id.map_or(0, |id| tables.ready(id));
-    // How many tasks have no place, and how many would have one for now.
-    let (missing, placed) = match reason {
-        Reason::NoFit(no_fit) => (
-            no_fit.wanted.saturating_sub(no_fit.fits),
-            no_fit.fits.saturating_sub(ready),
-        ),
-        _ => (gang.spec.min_member.saturating_sub(ready), 0),
+    let ready = ready(tables, gang);
+    // How many tasks have no place.
+    let missing = match reason {
+        Reason::NoFit(no_fit) => no_fit.wanted.saturating_sub(no_fit.fits),
+        _ => gang.spec.min_member.saturating_sub(ready),
     };
-    let mut text =
-        format!("{missing}/{total} tasks in gang unschedulable: pod group is not ready, ");
+    let why = gang_error(tables, (gang, "not ready"), reason);
+    format!("{missing}/{total} tasks in gang unschedulable: {why}")
+}
+
+fn ready(tables: &Tables, gang: &Gang) -> u32 {
+    let id = tables.gang_keyed(&gang.spec.key);
+    id.map_or(0, |id| tables.ready(id))
+}
+
+/// Upstream's error of a gang, which is also that of those of its pods that have none of their own: what it
+/// is, in which states its tasks are, and the error of the task that was looked at last.
+fn gang_error(tables: &Tables, (gang, is): (&Gang, &str), reason: &Reason) -> String {
+    let mut text = format!("pod group is {is}, ");
     let mut states: Vec<String> = Phase::ALL
         .into_iter()
         .filter(|phase| gang.count(*phase) > 0)
@@ -133,6 +159,11 @@ fn not_ready(tables: &Tables, gang: &Gang, reason: &Reason) -> String {
     states.sort();
     text.push_str(&states.join(", "));
     let pending = gang.count(Phase::Pending);
+    // How many tasks would have a place for now.
+    let placed = match reason {
+        Reason::NoFit(no_fit) => no_fit.fits.saturating_sub(ready(tables, gang)),
+        _ => 0,
+    };
     if pending > 0 {
         let _ = write!(text, "; Pending: {}", pending_reasons(pending, placed));
     }
@@ -176,6 +207,7 @@ fn origin(tables: &Tables, gang: &Gang, reason: &Reason) -> Option<String> {
             Some(format!(": queue {queue} is {}", state.word()))
         }
         Reason::QueueOverused { queue } => Some(format!(": queue {queue} is overused")),
+        Reason::QueueFull { need, .. } => Some(format!(": {}", queue_quota(&need.name))),
         Reason::WaitsForDrain { .. } | Reason::WaitsForRelease { .. } => {
             let promised = gang
                 .tasks
@@ -188,7 +220,7 @@ fn origin(tables: &Tables, gang: &Gang, reason: &Reason) -> Option<String> {
                 promised.key.name, promised.key, node.spec.name
             ))
         }
-        _ => None,
+        _ => veto(reason).map(|veto| format!(": {veto}")),
     }
 }
 
@@ -197,10 +229,14 @@ fn fit_error(no_fit: &NoFit) -> String {
     if let Missing::Volume { claim, why } = &no_fit.missing {
         return claim_text(&no_fit.pod, claim, *why);
     }
-    let mut reasons: Vec<String> = no_fit
-        .refusals
-        .iter()
-        .map(|(refusal, nodes)| format!("{nodes} {}", refusal_text(refusal)))
+    // Upstream has one text for several of our reasons, and counts by text.
+    let mut counts: BTreeMap<String, u32> = BTreeMap::new();
+    for (refusal, nodes) in &no_fit.refusals {
+        *counts.entry(refusal_text(refusal)).or_default() += nodes;
+    }
+    let counts = counts.into_iter();
+    let mut reasons: Vec<String> = counts
+        .map(|(text, nodes)| format!("{nodes} {text}"))
         .collect();
     reasons.sort();
     let mut text = format!("0/{} nodes are unavailable", no_fit.nodes);
@@ -230,7 +266,13 @@ fn claim_text(pod: &str, claim: &str, why: VolumeLack) -> String {
 fn refusal_text(refusal: &Refusal) -> String {
     match refusal {
         Refusal::Unschedulable => "node(s) were unschedulable".to_owned(),
-        Refusal::ZoneClosed { zone } => format!("revocable zone {zone} is not available now"),
+        Refusal::ZoneClosed {
+            zone,
+            window: Some(window),
+        } => format!("current time beyond revocable zone {zone}:{window}"),
+        Refusal::ZoneClosed { zone, window: None } => {
+            format!("revocable zone {zone} not support")
+        }
         Refusal::Overused { resource } => {
             // Upstream's text, with its capitals.
             let name = if &**resource == "cpu" {
@@ -240,15 +282,19 @@ fn refusal_text(refusal: &Refusal) -> String {
             };
             format!("the {name} load of the node exceeds the upper limit.")
         }
-        Refusal::Revocable => "pod is not allowed to dispatch to revocable node".to_owned(),
+        Refusal::Revocable => "not allow to dispatch to revocable node".to_owned(),
         Refusal::NodeAffinity => "node(s) didn't match Pod's node affinity/selector".to_owned(),
-        Refusal::NodeGroup | Refusal::NodeGroupFull | Refusal::NodeGroupLimitsUnreadable => {
+        Refusal::NodeGroup { why } => match why {
+            GroupLack::Bare => "node group label not found".to_owned(),
+            GroupLack::Unnamed => "node group affinity not specified".to_owned(),
+            GroupLack::Unwanted => "node does not satisfy the node group affinity".to_owned(),
+        },
+        Refusal::NodeGroupFull | Refusal::NodeGroupLimitsUnreadable => {
             format!("node(s) were {}", refusal.words())
         }
         Refusal::Ports => "node(s) didn't have free ports for the requested pod ports".to_owned(),
-        Refusal::Taint { key, value } => {
-            format!("node(s) had untolerated taint {{{key}: {value}}}")
-        }
+        // Which ones is nothing that tenants should read (kubernetes#134740).
+        Refusal::Taint { .. } => "node(s) had untolerated taint(s)".to_owned(),
         Refusal::PodAffinity => "node(s) didn't match pod affinity rules".to_owned(),
         Refusal::PodAntiAffinity => "node(s) didn't match pod anti-affinity rules".to_owned(),
         Refusal::ExistingAntiAffinity => {
@@ -264,6 +310,9 @@ fn refusal_text(refusal: &Refusal) -> String {
             "node(s) didn't find available persistent volumes to bind".to_owned()
         }
         Refusal::LittleStorage => "node(s) did not have enough free storage".to_owned(),
+        Refusal::Devices {
+            why: DeviceLack::Elsewhere,
+        } => "resourceclaim not available on the node".to_owned(),
         Refusal::Devices { .. } => "cannot allocate all claims".to_owned(),
         Refusal::Spread => "node(s) didn't match pod topology spread constraints".to_owned(),
         Refusal::OfOthers => "node(s) belong to other schedulers".to_owned(),
@@ -273,7 +322,7 @@ fn refusal_text(refusal: &Refusal) -> String {
             CardFamily::Virtual => "hami-vgpuDeviceSharing error".to_owned(),
             CardFamily::Npu | CardFamily::Chip => "no ascend device available".to_owned(),
         },
-        Refusal::Extender { why, .. } => format!("node(s) were refused by the extender: {why}"),
+        Refusal::Extender { why, .. } => why.to_string(),
         Refusal::Unanswered => "node(s) were not yet answered for by the extender".to_owned(),
         Refusal::Numa { why } => numa_text(why),
         Refusal::TooManyPods => "node(s) pod number exceeded".to_owned(),
@@ -284,7 +333,6 @@ fn refusal_text(refusal: &Refusal) -> String {
     }
 }
 
-/// Upstream names task and node, too, where a container finds no place; one text is of many nodes here.
 fn numa_text(why: &NumaLack) -> String {
     match why {
         NumaLack::Untold => "numa info is empty".to_owned(),
@@ -295,7 +343,7 @@ fn numa_text(why: &NumaLack) -> String {
         }
         NumaLack::NoCpus => "cpu allocatable map is empty".to_owned(),
         NumaLack::Few { container } | NumaLack::Taken { container } => {
-            format!("plugin numa-aware predicates failed for container {container}")
+            format!("container {container} cannot be assigned by numa")
         }
     }
 }
@@ -335,10 +383,23 @@ pub(super) fn pod_message(tables: &Tables, pod: &Pod, wait: &TaskWait) -> String
         Reason::NotEnoughTasks { have, min } => {
             format!("Not enough valid tasks for gang-scheduling, valid: {have}, min: {min}.")
         }
-        _ => return sentence,
+        reason => match group_of(tables, wait.task) {
+            Some(gang) => {
+                let is_ready = ready(tables, gang) >= gang.spec.min_member;
+                let is = if is_ready { "ready" } else { "not ready" };
+                gang_error(tables, (gang, is), reason)
+            }
+            None => return sentence,
+        },
     };
-    let end = if text.ends_with('.') { "" } else { "." };
-    format!("{text}{end} {PLAIN}{sentence}")
+    in_both(&text, &sentence)
+}
+
+/// The group of a task, of which its pod can be told; none of a pod by itself, or whose group is not there.
+fn group_of(tables: &Tables, task: TaskId) -> Option<&Gang> {
+    let gang = tables.find_task(task)?.gang?;
+    let gang = tables.find_gang(gang)?;
+    (gang.known && !gang.spec.lone).then_some(gang)
 }
 
 /// Whether the task is the one of which it is told what it lacks, or of the same shape.

@@ -8,7 +8,7 @@ use api::meta::ObjectMeta;
 use api::volcano::PodGroup;
 use model::{Eviction, Gang, Reason, Sake};
 
-use super::Voice;
+use super::{Voice, condition};
 
 /// A gang's condition has changed: said on the PodGroup in upstream's words and, where a job owns
 /// it, on the job in plain words.
@@ -30,13 +30,14 @@ pub(super) fn gang(
         ));
         return;
     };
-    notes.push(say(
-        &on_group,
-        tone(reason),
-        "Unschedulable",
-        message,
-        voice,
-    ));
+    // Upstream tells a veto by itself, in a Normal event, and beside it that a gang which has pods is not ready.
+    let veto = condition::veto_message(reason);
+    let is_more = veto.as_deref() != Some(message);
+    let veto = veto.as_deref().map(|veto| (Tone::Normal, veto));
+    let events = veto
+        .into_iter()
+        .chain(is_more.then_some((Tone::Warning, message)));
+    notes.extend(events.map(|(tone, text)| say(&on_group, tone, "Unschedulable", text, voice)));
     let of_owner = owner(meta).map(|on| {
         let sentence = reason.sentence();
         say(&on, Tone::Warning, "Unschedulable", &sentence, voice)
@@ -132,16 +133,6 @@ pub(super) fn evicted_group(
     let message = format!("{victims} {pods} evicted for {whom}, because of {cause}");
     let on_group = involved(Kind::PodGroup, &group.metadata);
     say(&on_group, Tone::Normal, "Evict", &message, voice)
-}
-
-/// Upstream vetoes entry with a Normal event and failed placement with a Warning.
-fn tone(reason: &Reason) -> Tone {
-    match reason {
-        Reason::Overcommitted { .. }
-        | Reason::NamespaceQuota { .. }
-        | Reason::QueueQuota { .. } => Tone::Normal,
-        _ => Tone::Warning,
-    }
 }
 
 pub(super) fn involved(kind: Kind, meta: &ObjectMeta) -> Involved<'_> {

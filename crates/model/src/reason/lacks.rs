@@ -1,4 +1,4 @@
-//! What lacks of cards and devices of a node.
+//! What lacks of cards, devices and the group of a node.
 
 use std::sync::Arc;
 
@@ -88,4 +88,15 @@ impl DeviceLack {
         };
         words.to_owned()
     }
+}
+
+/// Why a node's group is none for a queue.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub enum GroupLack {
+    /// The node is in no group.
+    Bare,
+    /// The queue names no group at all.
+    Unnamed,
+    /// The queue uses other groups.
+    Unwanted,
 }

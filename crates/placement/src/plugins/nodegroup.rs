@@ -3,7 +3,9 @@
 use std::collections::BTreeSet;
 use std::sync::Arc;
 
-use model::{GangId, GroupLimits, Kind, Limits, NodeGroups, QueueId, Refusal, Shape, Vector};
+use model::{
+    GangId, GroupLack, GroupLimits, Kind, Limits, NodeGroups, QueueId, Refusal, Shape, Vector,
+};
 
 use crate::arguments::{Asked, Switched};
 use crate::footing::{Footing, Stand};
@@ -70,9 +72,13 @@ pub(crate) fn groups_of<'a>(view: View<'a>, queue: QueueId) -> &'a NodeGroups {
 
 fn admit(view: View<'_>, queue: QueueId, shape: &Shape, footing: &mut Footing) {
     let groups = groups_of(view, queue);
-    footing.others = Err(Refusal::NodeGroup);
+    let refused = |why| Err(Refusal::NodeGroup { why });
+    footing.others = refused(match groups.is_empty() {
+        true => GroupLack::Unnamed,
+        false => GroupLack::Unwanted,
+    });
     if !(groups.is_empty() && view.config.nodegroup.strict == Switched::Off) {
-        footing.bare = Err(Refusal::NodeGroup);
+        footing.bare = refused(GroupLack::Bare);
     }
     let named = [&groups.required, &groups.preferred, &groups.avoided];
     let named: BTreeSet<&Arc<str>> = named.into_iter().flatten().collect();

@@ -43,10 +43,12 @@ const PREFIX: &str = "tdm.revocable-zone.";
 
 /// A part of each day, in microseconds since local midnight; the end does not belong to it. One that ends
 /// no later than it begins goes on over midnight.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq)]
 struct Window {
     from: i64,
     to: i64,
+    /// As it is written.
+    text: Arc<str>,
 }
 
 impl Window {
@@ -55,10 +57,14 @@ impl Window {
         let (from, to) = text.split_once('-')?;
         let from = time_of_day(from.trim())?;
         let to = time_of_day(to.trim())?;
-        Some(Window { from, to })
+        Some(Window {
+            from,
+            to,
+            text: text.into(),
+        })
     }
 
-    fn is_open(self, of_day: i64) -> bool {
+    fn is_open(&self, of_day: i64) -> bool {
         match self.from < self.to {
             true => self.from <= of_day && of_day < self.to,
             false => self.from <= of_day || of_day < self.to,
@@ -145,7 +151,11 @@ fn job_starving(view: View<'_>, id: GangId) -> bool {
 fn suits(view: View<'_>, shape: &Shape, node: NodeId) -> Option<Refusal> {
     let zone = zone_of(view.tables.node(node))?;
     if !view.config.tdm.is_open(view.config, zone, view.state.now) {
-        return Some(Refusal::ZoneClosed { zone: zone.into() });
+        let window = view.config.tdm.windows.get(zone);
+        return Some(Refusal::ZoneClosed {
+            zone: zone.into(),
+            window: window.map(|window| window.text.clone()),
+        });
     }
     (!shape.spec.revocable).then_some(Refusal::Revocable)
 }

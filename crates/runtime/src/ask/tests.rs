@@ -23,6 +23,10 @@ impl Asker for Somebody {
     fn sees<'a>(&'a self, _: &'a str) -> BoxFuture<'a, bool> {
         Box::pin(std::future::ready(true))
     }
+
+    fn sees_nodes(&self) -> BoxFuture<'_, bool> {
+        Box::pin(std::future::ready(true))
+    }
 }
 
 type Asked = BoxFuture<'static, Result<api::ask::Report, Unanswered>>;

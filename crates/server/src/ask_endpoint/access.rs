@@ -187,4 +187,11 @@ impl Asker for Looked {
             *everything || self.may_see(namespace).await
         })
     }
+
+    fn sees_nodes(&self) -> BoxFuture<'_, bool> {
+        Box::pin(async move {
+            let seen = self.access.allows(&self.user, &store::seeing_nodes()).await;
+            seen.unwrap_or(false)
+        })
+    }
 }
