@@ -154,20 +154,23 @@ fn percent(part: i64, whole: i64) -> i64 {
     }
 }
 
-/// 100 × (1 − standard deviation of the used fractions), rounded down. A task that requests none of these kinds
-/// balances nothing: Kubernetes would heap such tasks upon the node that is balanced otherwise.
+/// Points for a node whose kinds are used in more equal parts with the task than without it: 75 where that
+/// changes nothing, from 50 for the worst change to 100 for the best. A task that requests none of these kinds
+/// balances nothing.
+/// Source: kube-scheduler's NodeResourcesBalancedAllocation (1.36).
 fn balanced(view: View<'_>, shape: &Shape, node: NodeId, glance: &Glance) -> i64 {
     let requests = &shape.spec.requests;
     let gpu = requested_gpu(view, shape);
     if gpu.is_none() && requests.get(Kind::CPU) == 0 && requests.get(Kind::MEMORY) == 0 {
         return 0;
     }
-    let mut fractions = [0_i64; 3];
+    let (mut with, mut without) = ([0_i64; 3], [0_i64; 3]);
     let mut count = 0;
     let mut take = |kind, used: i64, whole| {
         let part = used.saturating_add(requests.get(kind));
-        if let Some(fraction) = millionths(part, whole) {
-            fractions[count] = fraction.min(1_000_000);
+        if let (Some(then), Some(now)) = (millionths(part, whole), millionths(used, whole)) {
+            with[count] = then.min(1_000_000);
+            without[count] = now.min(1_000_000);
             count += 1;
         }
     };
@@ -178,16 +181,17 @@ fn balanced(view: View<'_>, shape: &Shape, node: NodeId, glance: &Glance) -> i64
         let node = view.tables.node(node);
         take(gpu, node.used.get(gpu), node.spec.allocatable.get(gpu));
     }
-    let deviation = match count {
-        2 => (fractions[0] - fractions[1]).abs() / 2,
-        3 => {
-            let mean = fractions.iter().sum::<i64>() / 3;
-            (fractions
-                .iter()
-                .map(|f| (f - mean) * (f - mean))
-                .sum::<i64>()
-                / 3)
-            .isqrt()
+    50 + (50 + evenness(&with[..count]) - evenness(&without[..count])) / 2
+}
+
+/// 100 × (1 − standard deviation of the fractions), rounded down.
+fn evenness(fractions: &[i64]) -> i64 {
+    let deviation = match *fractions {
+        [one, other] => (one - other).abs() / 2,
+        [one, other, third] => {
+            let mean = (one + other + third) / 3;
+            let squares = fractions.iter().map(|f| (f - mean) * (f - mean));
+            (squares.sum::<i64>() / 3).isqrt()
         }
         _ => 0,
     };
