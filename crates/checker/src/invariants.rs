@@ -187,7 +187,7 @@ Of I3: a ceiling holds where a rule keeps it, which `capacity` and `proportion` 
 A bind is looked at beside the ceiling of its own queue and of each one above it, where a rule takes queues for a tree (`capacity` with `enableHierarchy`); for one plan 2,000 tasks, gangs and queues are added up, and beyond that rows are believed, which `check` adds up.
 Of I23: it holds unless a switch says that nobody looks at it (`enabledHyperNodeGradient`, `enabledSubJobReady`, `enabledSubJobPipelined`); one value of a label always does, for what the plan places: pods whose nodes were labelled anew may stand apart, and the rest joins one of them.
 Of I5: who says that it goes as a whole (`disruptionMode.all`) does not go in part. Room is taken for somebody, and then its beneficiary gets something (`preempt`, `reclaim`); or a task has to leave its node for a reason that is told with the eviction, and nobody is given the room (`shuffle`).
-Of the second kind `check_plan` asks that it is a shuffle, that the task may be evicted and is of a gang, and that no disruption budget is exceeded.
+Of the second kind `check_plan` asks that it is a shuffle, that the task may be evicted and is of a gang, and, where `pdb` keeps them (its `enabledVictim`), that no disruption budget is exceeded.
 What else holds for a shuffle:
 
 - A plugin sends tasks away at most once in its period, also across a new segment of the decision log; only a restart of the process forgets when that was.

@@ -18,6 +18,8 @@ pub struct Waived {
     pub hyper_nodes: bool,
     /// That gangs within a gang are whole.
     pub parts: bool,
+    /// That no disruption budget is exceeded by who has to leave a node.
+    pub budgets: bool,
 }
 
 /// Everything that is wrong with a plan that was just committed to the tables, where all holds.
@@ -81,7 +83,7 @@ pub fn check_plan_by(waived: Waived, tables: &Tables, plan: &Plan) -> Vec<Violat
     if !waived.ceilings_above {
         rooms::ceilings_above(tables, plan, &mut found);
     }
-    evictions(tables, plan, &mut found);
+    evictions(waived, tables, plan, &mut found);
     whole(tables, plan, &mut found);
     close::together(waived, tables, plan, &mut found);
     found
@@ -89,13 +91,16 @@ pub fn check_plan_by(waived: Waived, tables: &Tables, plan: &Plan) -> Vec<Violat
 
 /// I5: a victim goes by a committed plan, for a gang that gets something, or because it has to leave its
 /// node. I8: no two gangs drive out each other.
-fn evictions(tables: &Tables, plan: &Plan, found: &mut Vec<Violation>) {
+fn evictions(waived: Waived, tables: &Tables, plan: &Plan, found: &mut Vec<Violation>) {
     let mut driven: BTreeMap<GangId, BTreeSet<GangId>> = BTreeMap::new();
     for eviction in &plan.evictions {
         let task = tables.task(eviction.task);
         let is_of_the_plan = task.phase == Phase::Releasing && task.write == Some(eviction.write);
         let strayed = (!is_of_the_plan).then_some("by no committed plan");
-        for how in unfounded(tables, eviction).into_iter().chain(strayed) {
+        for how in unfounded(waived, tables, eviction)
+            .into_iter()
+            .chain(strayed)
+        {
             found.push(Violation {
                 invariant: "I5",
                 what: format!("task {} is evicted {how}", task.key),
@@ -150,7 +155,7 @@ fn whole(tables: &Tables, plan: &Plan, found: &mut Vec<Violation>) {
 }
 
 /// What is wrong with whose or what sake a victim goes for.
-fn unfounded(tables: &Tables, eviction: &Eviction) -> Option<&'static str> {
+fn unfounded(waived: Waived, tables: &Tables, eviction: &Eviction) -> Option<&'static str> {
     match &eviction.sake {
         Sake::Gang(gang) => {
             let Some(gang) = tables.find_gang(*gang).filter(|gang| gang.known) else {
@@ -166,7 +171,9 @@ fn unfounded(tables: &Tables, eviction: &Eviction) -> Option<&'static str> {
                 () if eviction.cause != "shuffle" => Some("for no gang, though it is no shuffle"),
                 () if !task.preemptable => Some("though it may not be"),
                 () if !is_ours => Some("though it is of no gang"),
-                () if is_beyond_a_budget(tables, task) => Some("beyond a disruption budget"),
+                () if !waived.budgets && is_beyond_a_budget(tables, task) => {
+                    Some("beyond a disruption budget")
+                }
                 () => None,
             }
         }

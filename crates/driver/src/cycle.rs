@@ -518,6 +518,7 @@ impl Cycles {
             ceilings_above: !self.engine.keeps_ceilings_above(),
             hyper_nodes: !self.engine.keeps_hyper_nodes(),
             parts: !self.engine.keeps_parts(),
+            budgets: !self.engine.keeps_budgets(),
         };
         for violation in checker::check_plan_by(waived, &self.tables, plan) {
             self.counts.violations += 1;

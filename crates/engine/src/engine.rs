@@ -164,6 +164,11 @@ impl Engine {
         self.rules.keeps_parts()
     }
 
+    /// Whether its rules let nobody leave its node beyond a disruption budget.
+    pub fn keeps_budgets(&self) -> bool {
+        self.rules.keeps_budgets()
+    }
+
     /// Whether its rules look at NUMA nodes: nodes and pods need to be read for that only then.
     pub fn wants_numa(&self) -> bool {
         self.rules.wants_numa()

@@ -101,6 +101,12 @@ impl Rules {
         Vec::new()
     }
 
+    /// Whether a rule keeps who has to leave its node within disruption budgets.
+    pub fn keeps_budgets(&self) -> bool {
+        let mut rows = self.rows();
+        rows.any(|row| row.name == "pdb" && row.spares_shuffled.is_some())
+    }
+
     /// The nodes of which rules say something else now than at that time, though nothing happened.
     pub fn turned(&self, tables: &Tables, before: Time, now: Time) -> Vec<NodeId> {
         let state = State::at(now);

@@ -579,6 +579,7 @@ impl World {
             ceilings_above: !self.engine.keeps_ceilings_above(),
             hyper_nodes: !self.engine.keeps_hyper_nodes(),
             parts: !self.engine.keeps_parts(),
+            budgets: !self.engine.keeps_budgets(),
         };
         wrong.extend(checker::check_plan_by(waived, &self.tables, &plan));
         assert!(wrong.is_empty(), "{wrong:#?}\n{}", self.said);
