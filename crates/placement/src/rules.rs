@@ -335,13 +335,10 @@ impl Rules {
         if !tiers.iter().flatten().any(scores) {
             self.config.numa = self.config.numa.without_points();
         }
-        let tells = |row: &PluginSettings| {
-            row.name == plugins::extender::PLUGIN.name && row.is_on(Switch::JobEnqueued)
-        };
-        if let Some(extender) = &mut self.config.extender
-            && !tiers.iter().flatten().any(tells)
-        {
-            extender.verbs.remove(&plugins::extender::Verb::JobEnqueued);
+        if let Some(extender) = &mut self.config.extender {
+            let rows = || tiers.iter().flatten();
+            let rows = || rows().filter(|row| row.name == plugins::extender::PLUGIN.name);
+            extender.keep_those_on(|switch| rows().any(|row| row.is_on(switch)));
         }
         if !has("capacity", |row| row.allocatable.is_some()) {
             self.config.capacity.counted = None;

@@ -6,6 +6,7 @@ use model::{Shape, Tables};
 
 use crate::arguments::{Asked, Complaint, Switched};
 use crate::rules::Config;
+use crate::settings::Switch;
 
 /// What an extender is asked, or told.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
@@ -105,6 +106,18 @@ impl Extender {
     /// Whether this is asked, or told.
     pub fn asks(&self, verb: Verb) -> bool {
         self.verbs.contains_key(&verb)
+    }
+
+    /// Leaves out what would be asked or told in vain, since its switch is off.
+    pub(crate) fn keep_those_on(&mut self, is_on: impl Fn(Switch) -> bool) {
+        let switched = [
+            (Switch::JobEnqueued, Verb::JobEnqueued),
+            (Switch::NodeOrder, Verb::Prioritize),
+            (Switch::Predicate, Verb::Predicate),
+        ];
+        for (_, verb) in switched.iter().filter(|(switch, _)| !is_on(*switch)) {
+            self.verbs.remove(verb);
+        }
     }
 
     /// Whether it is told anything.
