@@ -26,6 +26,7 @@ mod numa_laws;
 mod parse;
 mod ruled;
 mod scenarios;
+mod switches;
 mod told;
 mod volumes;
 mod woken;
