@@ -266,18 +266,24 @@ impl Cluster {
         let (node, wants) = (&self.nodes[&at], self.pods[&pod].ask.wants);
         let used = self.used(at);
         #[expect(clippy::cast_precision_loss, reason = "amounts of little clusters")]
-        let part = |k: usize| ((used[k] + wants[k]) as f64 / node.room[k] as f64).min(1.0);
-        let emptier = ((1.0 - part(0)) * 100.0).floor() + ((1.0 - part(1)) * 100.0).floor();
-        let mut parts = vec![part(0), part(1)];
-        if wants[2] > 0 {
-            parts.push(part(2));
-        }
-        #[expect(clippy::cast_precision_loss, reason = "two or three parts")]
-        let count = parts.len() as f64;
-        let mean = parts.iter().sum::<f64>() / count;
-        let spread = parts.iter().map(|part| (part - mean).powi(2)).sum::<f64>() / count;
-        (emptier / 2.0).floor() + ((1.0 - spread.sqrt()) * 100.0).floor()
+        let part = |k: usize, more: i64| ((used[k] + more) as f64 / node.room[k] as f64).min(1.0);
+        let then = |k: usize| part(k, wants[k]);
+        let emptier = ((1.0 - then(0)) * 100.0).floor() + ((1.0 - then(1)) * 100.0).floor();
+        let kinds = if wants[2] > 0 { 3 } else { 2 };
+        let with: Vec<f64> = (0..kinds).map(then).collect();
+        let without: Vec<f64> = (0..kinds).map(|k| part(k, 0)).collect();
+        let gain = evenness(&with) - evenness(&without);
+        (emptier / 2.0).floor() + 50.0 + ((50.0 + gain) / 2.0).floor()
     }
+}
+
+/// 100 where all parts are equal, less by their standard deviation.
+fn evenness(parts: &[f64]) -> f64 {
+    #[expect(clippy::cast_precision_loss, reason = "two or three parts")]
+    let count = parts.len() as f64;
+    let mean = parts.iter().sum::<f64>() / count;
+    let spread = parts.iter().map(|part| (part - mean).powi(2)).sum::<f64>() / count;
+    ((1.0 - spread.sqrt()) * 100.0).floor()
 }
 
 /// Whether a task must get its best node.
