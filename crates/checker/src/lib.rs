@@ -26,6 +26,7 @@ mod counters;
 mod digest;
 mod invariants;
 mod joint;
+mod npus;
 mod plans;
 #[cfg(test)]
 mod planted;

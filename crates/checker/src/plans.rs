@@ -5,7 +5,7 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use model::{Eviction, Gang, GangId, Phase, Plan, Sake, Tables, Task, WriteId};
 
-use crate::{Violation, cards, claims, close, counters, joint, rooms, volumes};
+use crate::{Violation, cards, claims, close, counters, joint, npus, rooms, volumes};
 
 /// What no rule is configured to keep: it is only written down then, and no plan breaks it.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -74,6 +74,7 @@ pub fn check_plan_by(waived: Waived, tables: &Tables, plan: &Plan) -> Vec<Violat
     joint::plan(tables, plan, &mut found);
     rooms::rooms(tables, plan, &mut found);
     cards::plan(tables, plan, &mut found);
+    npus::plan(tables, plan, &mut found);
     counters::plan(tables, plan, &mut found);
     volumes::plan(tables, plan, &mut found);
     claims::plan(tables, plan, &mut found);

@@ -158,17 +158,22 @@ fn with_npus() -> World {
     )));
     world.driver.record(world.now);
     world.put_queues();
+    put_npus(&mut world, json!({}));
+    world
+}
+
+/// The node with two NPUs tells this beside them.
+fn put_npus(world: &mut World, mut annotations: Value) {
     let npu = |id: &str| json!({ "id": id, "count": 4, "devmem": 65536, "health": true });
+    let register = json!([npu("A"), npu("B")]).to_string();
+    annotations["hami.io/node-register-Ascend910B3"] = json!(register);
     let node = json!({
-        "metadata": { "annotations": {
-            "hami.io/node-register-Ascend910B3": json!([npu("A"), npu("B")]).to_string(),
-        }},
+        "metadata": { "annotations": annotations },
         "status": { "allocatable": {
             "cpu": "8", "memory": "8Gi", "pods": "110", "huawei.com/Ascend910B3": "8",
         }},
     });
     world.put_object(Kind::Node, "node-1", &node);
-    world
 }
 
 fn npu_pod(world: &mut World, name: &str) {
@@ -234,6 +239,69 @@ fn a_config_map_tells_of_cards_and_a_wrong_one_changes_nothing() {
     assert_eq!(files.len(), 1);
     let summary = played(&files[0]);
     assert_eq!(summary.places, 2);
+}
+
+fn soft_pod(world: &mut World, name: &str, mib: u32, cores: u32) {
+    let amounts = json!({
+        "cpu": "1", "huawei.com/Ascend910B3": "1",
+        "huawei.com/Ascend910B3-memory": mib.to_string(),
+        "huawei.com/Ascend910B3-core": cores.to_string(),
+    });
+    pod_with(world, name, (&amounts, &amounts));
+}
+
+#[test]
+fn soft_parts_of_npus_are_given_where_a_library_divides_them_and_known_to_who_begins_anew() {
+    let mut world = with_npus();
+    put_config(&mut world, NPUS);
+    soft_pod(&mut world, "one", 40_000, 60);
+    assert_eq!(npus_of(&world, "one"), Value::Null, "no node divides so");
+    let kinds = NPUS.trim_start().strip_prefix("vnpus:");
+    let kinds = kinds.expect("it lists kinds").replace('\n', "\n  ");
+    let soft = format!("vnpus:\n  hamiVnpuMode: hami-core\n  configs:{kinds}");
+    put_config(&mut world, &soft);
+    let part = |id: &str, memory: u32, cores: u32| {
+        json!(format!(
+            "[{{\"UUID\":\"{id}\",\"memory\":{memory},\"core\":{cores}}}]"
+        ))
+    };
+    assert_eq!(npus_of(&world, "one"), part("B", 40_000, 60));
+    let mode = |world: &World, pod: &str| {
+        world.object(Kind::Pod, pod)["metadata"]["annotations"]["huawei.com/vnpu-mode"].clone()
+    };
+    assert_eq!(mode(&world, "one"), "hami-core");
+
+    // Other rules begin with tables that are read anew from the API.
+    let (now, rules) = (
+        world.now,
+        engine_with("deviceshare.AscendHAMiVNPUEnable: true"),
+    );
+    world
+        .driver
+        .handle_rules(rules, MetricsConf::default(), now);
+    world.pass_ms(62_000);
+    soft_pod(&mut world, "two", 20_000, 41);
+    assert_eq!(
+        npus_of(&world, "two"),
+        part("A", 20_000, 41),
+        "of cores B has too few left"
+    );
+    soft_pod(&mut world, "three", 25_536, 40);
+    assert_eq!(
+        npus_of(&world, "three"),
+        part("B", 25_536, 40),
+        "it is full now"
+    );
+
+    put_npus(&mut world, json!({ "hami-vnpu-core": "false" }));
+    soft_pod(&mut world, "four", 100, 1);
+    assert_eq!(npus_of(&world, "four"), Value::Null, "the node has a say");
+    npu_pod(&mut world, "five");
+    let template = "[{\"UUID\":\"A\",\"temp\":\"vir05_1c_16g\"}]";
+    assert_eq!(npus_of(&world, "five"), template);
+    assert_eq!(mode(&world, "five"), Value::Null);
+    let files = segments(&mut world);
+    assert!(files.iter().all(|file| played(file).places > 0));
 }
 
 const RENAMED: &str = "

@@ -3,8 +3,9 @@
 //! Families of cards share this page. Shared cards are known by their place on the node; a task takes
 //! memory of one, or some whole ones. Virtual cards are known by an id of their own; each container takes
 //! memory and cores of so many, or a slice that the card itself keeps apart (MIG). NPUs are like virtual
-//! cards, of several kinds side by side; each container takes whole ones, or a part of one in one of the
-//! sizes that its kind has. Chips are NPUs that divide themselves in virtual ones: see [`crate::ChipAsk`].
+//! cards, of several kinds side by side; each container takes whole ones, or a part of one: in one of the
+//! sizes that its kind has, or at any place, as its node has it. Chips are NPUs that divide themselves in
+//! virtual ones: see [`crate::ChipAsk`].
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -82,6 +83,44 @@ impl DivisionAsk {
     }
 }
 
+/// How the NPUs of a node are divided.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord)]
+pub enum NpuDivision {
+    /// By themselves, in parts of the sizes that their kind has.
+    #[default]
+    Templates,
+    /// By a library in each container (hami-core), at any place.
+    Soft,
+    /// In a way that nobody here knows: nobody is given any.
+    Foreign,
+}
+
+/// Which division of NPUs a task asks for.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord)]
+pub enum NpuDivisionAsk {
+    /// It does not say: its parts are those of templates.
+    #[default]
+    Any,
+    /// This one alone, also for whole ones.
+    Only(NpuDivision),
+    /// One that nobody knows, or in which there is not what it wants.
+    Unknown,
+}
+
+impl NpuDivisionAsk {
+    /// Whether NPUs that are divided so will do for what a container wants. Where a library divides them
+    /// and the pod does not say that it wants that, one device plugin makes a part of a template for it,
+    /// and the next one holds it to nothing. A whole one is the same everywhere.
+    pub fn accepts(self, part: &Part, division: NpuDivision) -> bool {
+        match (self, division) {
+            (_, NpuDivision::Foreign) | (NpuDivisionAsk::Unknown, _) => false,
+            (NpuDivisionAsk::Any, NpuDivision::Templates) => true,
+            (NpuDivisionAsk::Any, NpuDivision::Soft) => !part.is_partial,
+            (NpuDivisionAsk::Only(wanted), division) => wanted == division,
+        }
+    }
+}
+
 /// One of the ways in which a card divides itself in slices.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Geometry {
@@ -119,6 +158,8 @@ pub struct Cards {
     pub list: Arc<[Card]>,
     /// How those that are GPUs are divided.
     pub division: Division,
+    /// How those that are NPUs are divided.
+    pub npu_division: NpuDivision,
     /// What is said of those that are chips.
     pub chips: Chips,
     /// Kinds of which the node tells and cannot be understood: it has none of them then.
@@ -162,8 +203,10 @@ pub struct Part {
     pub memory: Memory,
     /// How many percent of the cores of each; all of them means that nobody else is on the card.
     pub cores: i64,
-    /// Which size of its kind's parts that is; empty where it is a whole NPU, or any part of a GPU.
+    /// Which size of its kind's parts that is; empty where it is none of them.
     pub template: Arc<str>,
+    /// Whether it is less than a whole NPU.
+    pub is_partial: bool,
 }
 
 impl Part {
@@ -175,6 +218,7 @@ impl Part {
             memory,
             cores,
             template: Arc::default(),
+            is_partial: false,
         }
     }
 
@@ -185,7 +229,7 @@ impl Part {
 
     /// Whether several cards are wanted in parts that a container has of one only.
     pub fn is_split(&self) -> bool {
-        self.cards > 1 && !self.template.is_empty()
+        self.cards > 1 && self.is_partial
     }
 }
 
@@ -202,6 +246,8 @@ pub struct CardAsk {
     pub chips: Option<ChipAsk>,
     /// Only GPUs that are divided so.
     pub division: DivisionAsk,
+    /// Only NPUs that are divided so.
+    pub npu_division: NpuDivisionAsk,
     /// Only GPUs whose model holds one of these words, in capital letters; any if there is none.
     pub models: Vec<Arc<str>>,
     /// No GPU whose model holds one of these words.
@@ -218,6 +264,11 @@ impl CardAsk {
     /// Whether nothing is wanted of cards.
     pub fn is_nothing(&self) -> bool {
         self.memory <= 0 && self.number <= 0 && self.parts.is_empty() && self.chips.is_none()
+    }
+
+    /// Whether a library in its containers holds it to what it has of NPUs.
+    pub fn has_soft_npus(&self) -> bool {
+        self.npu_division == NpuDivisionAsk::Only(NpuDivision::Soft)
     }
 
     /// Whether it may have the card for what it is: its model, its id, its health.

@@ -67,7 +67,7 @@ pub use claim::{
 };
 pub use device::{
     CARDS_MAX, CORES_WHOLE, Card, CardAsk, CardFamily, CardLoad, CardLoads, Cards, Division,
-    DivisionAsk, GPU, Geometry, Grant, Memory, Part, Slice,
+    DivisionAsk, GPU, Geometry, Grant, Memory, NpuDivision, NpuDivisionAsk, Part, Slice,
 };
 pub use dimension::{Dimension, PartLoad, Steps, Taking, takings};
 pub use gang::{

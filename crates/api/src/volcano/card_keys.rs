@@ -71,6 +71,16 @@ pub const NPU_BIND_TIME: &str = "hami.io/bind-time";
 pub const NPU_BIND_PHASE: &str = "hami.io/bind-phase";
 /// Pod annotation: when its NPUs were chosen, once more.
 pub const NPU_PREDICATE_TIME: &str = "predicate-time";
+/// Pod annotation: how the NPUs of its node are divided, of which it has some.
+pub const VNPU_MODE: &str = "huawei.com/vnpu-mode";
+/// Value of [`VNPU_MODE`]: a library in each container divides the NPU.
+pub const VNPU_MODE_HAMI_CORE: &str = "hami-core";
+/// The same: the NPU divides itself, in parts of fixed sizes.
+pub const VNPU_MODE_TEMPLATE: &str = "template";
+/// Node annotation: whether a library in each container divides its NPUs, `true` or not.
+pub const VNPU_NODE_HAMI_CORE: &str = "hami-vnpu-core";
+/// Node annotation: whether its device plugin divides NPUs in its own way (ENPU), `true` or not.
+pub const VNPU_NODE_ENPU: &str = "hami.io/enpu";
 /// How the names of NPUs' resources begin that are no word of ours.
 pub const NPU_VENDOR: &str = "huawei.com";
 

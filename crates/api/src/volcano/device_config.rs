@@ -12,9 +12,12 @@ use std::collections::BTreeSet;
 
 use serde::de::DeserializeOwned;
 use serde::{Deserialize, Serialize};
-use serde_json::{Value, json};
+use serde_json::{Map, Value, json};
 
-use super::card_keys::{VGPU_CORES, VGPU_MEMORY, VGPU_MEMORY_PERCENTAGE, VGPU_NUMBER};
+use super::card_keys::{
+    VGPU_CORES, VGPU_MEMORY, VGPU_MEMORY_PERCENTAGE, VGPU_NUMBER, VNPU_MODE_HAMI_CORE,
+    VNPU_MODE_TEMPLATE,
+};
 use crate::yaml::{Limits, first};
 
 /// The key of the ConfigMap.
@@ -50,6 +53,8 @@ pub struct DeviceConfig {
     pub gpu_memory_factor: i64,
     /// Kinds of NPUs.
     pub npus: Vec<NpuConfig>,
+    /// How NPUs are divided on nodes that do not say it themselves.
+    pub npu_mode: NpuMode,
 }
 
 /// What the resources are called by which containers want virtual GPUs, and nodes have them.
@@ -148,6 +153,8 @@ pub struct NpuConfig {
     pub resource_name: String,
     /// The resource by which it wants so much of one.
     pub resource_memory_name: String,
+    /// The resource by which it wants so many percent of the cores of each.
+    pub resource_core_name: String,
     /// MiB that a container has of a whole one.
     pub memory_allocatable: i64,
     /// MiB that a whole one has.
@@ -166,7 +173,68 @@ pub struct Template {
     pub memory: i64,
 }
 
+/// How the NPUs of a node are divided.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum NpuMode {
+    /// By themselves, in the parts that [`NpuConfig::templates`] lists.
+    #[default]
+    Template,
+    /// By a library in each container, at any place.
+    HamiCore,
+    /// In a way of which only their device plugin knows.
+    Enpu,
+}
+
+impl NpuMode {
+    /// What a map of NPUs says of it: its newer key, else the older one.
+    fn of_map(map: &Map<String, Value>) -> Result<NpuMode, String> {
+        const MODE: &str = "hamiVnpuMode";
+        const CORE: &str = "hamiVnpuCore";
+        let word = match map.get(MODE) {
+            None | Some(Value::Null) => String::new(),
+            Some(Value::String(word)) => word.trim().to_lowercase(),
+            Some(_) => return Err(format!("vnpus.{MODE}: a word is wanted")),
+        };
+        let core = match map.get(CORE) {
+            None | Some(Value::Null) => false,
+            Some(Value::Bool(core)) => *core,
+            Some(_) => return Err(format!("vnpus.{CORE}: true or false is wanted")),
+        };
+        match &*word {
+            "" if core => Ok(NpuMode::HamiCore),
+            "" | "template" => Ok(NpuMode::Template),
+            VNPU_MODE_HAMI_CORE | "hamicore" => Ok(NpuMode::HamiCore),
+            "enpu" => Ok(NpuMode::Enpu),
+            _ => Err(format!(
+                "vnpus.{MODE}: template, hami-core or enpu is wanted"
+            )),
+        }
+    }
+
+    /// The word for it in a file.
+    fn word(self) -> &'static str {
+        match self {
+            NpuMode::Template => VNPU_MODE_TEMPLATE,
+            NpuMode::HamiCore => VNPU_MODE_HAMI_CORE,
+            NpuMode::Enpu => "enpu",
+        }
+    }
+}
+
 impl NpuConfig {
+    /// The same with a name for what the file has none for.
+    fn named(mut self) -> NpuConfig {
+        if self.resource_core_name.is_empty() {
+            self.resource_core_name = format!("{}-core", self.resource_name);
+        }
+        self
+    }
+
+    /// What is counted card by card: of several NPUs each has so much.
+    pub fn by_card(&self) -> [&str; 2] {
+        [&self.resource_memory_name, &self.resource_core_name]
+    }
+
     /// What a container gets that wants so many MiB: the smallest part that has them, else the whole.
     /// How much that is, and the part's name; `None` where not even the whole has so much.
     pub fn part(&self, memory: i64) -> Option<(i64, &str)> {
@@ -229,12 +297,15 @@ impl DeviceConfig {
         }
         // A list in files of before, a map with a list in others.
         let npus = match &value["vnpus"] {
-            Value::Object(map) => map.get("configs").unwrap_or(&Value::Null),
+            Value::Object(map) => {
+                config.npu_mode = NpuMode::of_map(map)?;
+                map.get("configs").unwrap_or(&Value::Null)
+            }
             list => list,
         };
         let npus: Vec<NpuConfig> = rows(npus, "vnpus")?;
         if !npus.is_empty() {
-            config.npus = npus;
+            config.npus = npus.into_iter().map(NpuConfig::named).collect();
         }
         config.check()?;
         Ok(config)
@@ -249,7 +320,11 @@ impl DeviceConfig {
         for (key, name) in self.gpu_resources.clone().keyed() {
             nvidia[key] = json!(name);
         }
-        json!({ "nvidia": nvidia, "vnpus": self.npus })
+        let npus = match self.npu_mode {
+            NpuMode::Template => json!(self.npus),
+            mode => json!({ "hamiVnpuMode": mode.word(), "configs": self.npus }),
+        };
+        json!({ "nvidia": nvidia, "vnpus": npus })
     }
 
     /// Refuses what cannot be meant, or is beyond all bounds.
@@ -301,6 +376,12 @@ impl DeviceConfig {
             let mut resources = resources.into_iter();
             if resources.any(|it| !is_resource(it) || !names.insert(it)) {
                 return wrong("resourceName and resourceMemoryName are no names of its own");
+            }
+            let cores = &npu.resource_core_name;
+            if !is_resource(cores) || !names.insert(cores) {
+                return Err(format!(
+                    "vnpus[{at}].resourceCoreName: {cores} is no name of its own"
+                ));
             }
             let mut memory = [npu.memory_allocatable, npu.memory_capacity].into_iter();
             if memory.any(|it| !is_memory(it)) {

@@ -48,6 +48,8 @@ fn script(seed: u64) -> Vec<String> {
                     "",
                     "npu=Ascend310P:2:21527:3",
                     "npu=Ascend310P:1:21527:3 npu=Ascend910B3:4:65536:1 network=2",
+                    "npu=Ascend310P:2:21527:3 npu-mode=hami-core",
+                    "npu=Ascend310P:1:21527:9 npu=Ascend910B3:2:65536:3 npu-mode=hami-core",
                 ]),
             ),
             false => format!("node n{node} cpu=16 gpushare={}:8000", pick(&["1", "3"])),
@@ -76,6 +78,9 @@ fn script(seed: u64) -> Vec<String> {
                     "npu=Ascend310P:1:6144:vir02 npu=Ascend310P:1:6144:vir02",
                     "npu=Ascend310P:1:21527",
                     "npu=Ascend910B3:2:65536",
+                    "npu-soft=Ascend310P:1:7001:30 npu-soft=Ascend310P:1:5000:0",
+                    "npu-soft=Ascend310P:1:100:60",
+                    "npu-soft=Ascend310P:1:2000:100 npu-soft=Ascend910B3:1:65536:0:whole",
                 ]),
             ),
             false => format!(
@@ -144,6 +149,41 @@ fn an_npu_is_of_the_kind_that_is_wanted_and_serves_one_container_of_a_pod() {
         }
     }
     assert!(given > 40, "only {given} NPUs were given");
+}
+
+#[test]
+fn npus_are_given_in_the_way_in_which_their_node_divides_them() {
+    let (mut soft, mut others) = (0, 0);
+    for seed in 0..180 {
+        let world = played(seed);
+        for (id, task) in world.tables.tasks() {
+            let Some(ask) = world.tables.shape_of(id).spec.cards.as_deref() else {
+                continue;
+            };
+            let Some(node) = task.node.map(|node| world.tables.node(node)) else {
+                continue;
+            };
+            let division = node.spec.cards.npu_division;
+            let npus = task.grants.iter();
+            for grant in npus.filter(|grant| CardFamily::Npu.has(&grant.kind)) {
+                let part = &ask.parts[grant.part as usize];
+                let is_soft = ask.has_soft_npus();
+                assert!(
+                    ask.npu_division.accepts(part, division),
+                    "seed {seed}: {}",
+                    task.key
+                );
+                let said = (grant.memory, grant.cores);
+                assert_eq!(said, (part.memory.of(0), part.cores), "seed {seed}");
+                soft += i32::from(is_soft);
+                others += i32::from(!is_soft);
+            }
+        }
+    }
+    assert!(
+        soft > 20 && others > 20,
+        "{soft} soft parts, {others} others"
+    );
 }
 
 #[test]

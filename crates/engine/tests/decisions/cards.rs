@@ -3,14 +3,17 @@
 use std::sync::Arc;
 
 use model::{
-    Card, CardAsk, Cards, Division, DivisionAsk, GPU, Geometry, Grant, Memory, Part, Slice,
+    Card, CardAsk, Cards, Division, DivisionAsk, GPU, Geometry, Grant, Memory, NpuDivision,
+    NpuDivisionAsk, Part, Slice,
 };
 use placement::{Argument, PluginSettings};
 
 use crate::chips;
 
 /// `vgpu=1:4000:30` or `vgpu=1:50%` for each container, `gpumem=4000`, `gpunum=2`, and what cards it may
-/// be; `npu=Ascend310P:1:6144:vir02`, the last word being the part's size. Whether the word speaks of cards.
+/// be; `npu=Ascend310P:1:6144:vir02`, the last word being the part's size; `npu-soft=Ascend310P:1:5000:30`
+/// (cores), with `whole` at its end where that is no less than whole ones; `npu-mode=template`. Whether the
+/// word speaks of cards.
 pub fn wants(cards: &mut CardAsk, word: &str, value: &str) -> bool {
     let number = |text: &str| text.parse().expect("a number");
     let words = || value.split(',').map(Arc::from);
@@ -27,15 +30,25 @@ pub fn wants(cards: &mut CardAsk, word: &str, value: &str) -> bool {
             let cores = number(next());
             cards.parts.push(Part::of_gpus(count, memory, cores));
         }
-        "npu" => {
+        "npu" | "npu-soft" => {
             let words: Vec<&str> = value.split(':').collect();
+            let fourth = words.get(3).copied().unwrap_or_default();
+            let is_soft = word == "npu-soft";
+            if is_soft {
+                cards.npu_division = NpuDivisionAsk::Only(NpuDivision::Soft);
+            }
             cards.parts.push(Part {
                 kind: words[0].into(),
                 cards: number(words[1]),
                 memory: Memory::Mib(number(words[2])),
-                cores: 0,
-                template: words.get(3).copied().unwrap_or_default().into(),
+                cores: if is_soft { number(fourth) } else { 0 },
+                template: if is_soft { "" } else { fourth }.into(),
+                is_partial: !fourth.is_empty() && words.last() != Some(&"whole"),
             });
+        }
+        "npu-mode" => {
+            let division = npu_division(value);
+            cards.npu_division = division.map_or(NpuDivisionAsk::Unknown, NpuDivisionAsk::Only);
         }
         "gpumem" => cards.memory = number(value),
         "gpunum" => cards.number = number(value),
@@ -121,9 +134,19 @@ fn division(mode: &str) -> Option<Division> {
     }
 }
 
+/// Which division of NPUs a mode is, if somebody knows it.
+fn npu_division(mode: &str) -> Option<NpuDivision> {
+    match mode {
+        "template" => Some(NpuDivision::Templates),
+        "hami-core" => Some(NpuDivision::Soft),
+        _ => None,
+    }
+}
+
 /// What a node's words say of its cards: `vgpu=COUNT:MIB:USERS`, `gpushare=COUNT:MIB`, `model=A100`,
 /// `sick=0,1`, `mig` or `mps`, `garbled`; of each kind of NPUs `npu=KIND:COUNT:MIB:USERS`, how many of them a
-/// network has (`network=2`), and `npu-garbled=KIND`; of chips see [`chips::add`].
+/// network has (`network=2`), `npu-garbled=KIND`, and how all are divided (`npu-mode=hami-core`); of chips see
+/// [`chips::add`].
 #[derive(Default)]
 pub struct OfNode {
     listed: Option<(bool, Vec<i64>)>,
@@ -131,6 +154,7 @@ pub struct OfNode {
     sick: Vec<String>,
     division: Division,
     npus: Vec<String>,
+    npu_division: NpuDivision,
     network: Option<i64>,
     garbled: Vec<Arc<str>>,
     chips: String,
@@ -149,6 +173,9 @@ impl OfNode {
             "mig" | "mps" => self.division = division(word).expect("a mode"),
             "garbled" => self.garbled.push(GPU.into()),
             "npu" => self.npus.push(value.to_owned()),
+            "npu-mode" => {
+                self.npu_division = npu_division(value).unwrap_or(NpuDivision::Foreign);
+            }
             "network" => self.network = Some(value.parse().expect("a number")),
             "chips" => self.chips = value.to_owned(),
             "npu-garbled" => self.garbled.push(value.into()),
@@ -180,6 +207,7 @@ impl OfNode {
         let mut cards = Cards {
             list: (0..number(0, 0)).map(card).chain(npus).collect(),
             division: self.division,
+            npu_division: self.npu_division,
             garbled: self.garbled.clone(),
             ..Cards::default()
         };

@@ -96,12 +96,18 @@ const SHARED_CARDS: Theme = Theme {
 const NPUS: Theme = Theme {
     rules: |_| one("deviceshare AscendHAMiVNPUEnable"),
     node: |dice, _| {
-        dice.pick(&["npu=Ascend310P:1:21527:7", "npu=Ascend310P:2:21527:2"])
-            .to_owned()
+        let npus = dice.pick(&["npu=Ascend310P:1:21527:7", "npu=Ascend310P:2:21527:2"]);
+        let mode = dice.pick(&["", "", "npu-mode=hami-core"]);
+        format!("{npus} {mode}")
     },
     gang: |dice| {
-        let part = dice.pick(&["1:6144:vir02", "1:12288:vir04", "1:21527"]);
-        (String::new(), format!("npu=Ascend310P:{part}"))
+        let part = dice.pick(&[
+            "npu=Ascend310P:1:6144:vir02",
+            "npu=Ascend310P:1:12288:vir04",
+            "npu=Ascend310P:1:21527",
+            "npu-soft=Ascend310P:1:5000:40",
+        ]);
+        (String::new(), part.to_owned())
     },
 };
 

@@ -29,6 +29,8 @@
 //! deviceshare VGPUEnable SchedulePolicy=binpack ScheduleWeight=1 GPUExclusiveRules=[k:v]
 //! node n1 vgpu=2:16000:10 model=A100 sick=1 mig garbled | node n1 gpushare=2:8000    cards: count:MiB:users
 //! gang a/t : 1 x vgpu=1:4000:30 vgpu=2:50% use=A100 nouse=T4 use-id=n1-0 card-mode=mig cards-apart | gpumem=4000 | gpunum=2
+//! node n1 npu=Ascend310P:2:21527:7 npu-mode=hami-core      NPUs: kind:count:MiB:users, and how they are divided
+//! gang a/t : 1 x npu=Ascend310P:1:6144:vir02 | npu-soft=Ascend310P:1:5000:30 | npu-soft=Ascend310P:2:21527:0:whole | npu-mode=enpu
 //! bound n1 a/x holds=n1-0:4000:30
 //! node n1 chips=2:8 | gang a/t : 1 x cores=4 level=high dvpp=yes | bound n1 a/x holds=Ascend310P-0~vir01~2 | settle KEY 2
 //! node n1 device=g0:1,?2:board/a:sick device=g1 devices-partial      passing selector 1, not judging 2; attribute; or held, shared, parts

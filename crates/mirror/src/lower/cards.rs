@@ -11,8 +11,8 @@ use api::time::Time;
 use api::volcano::{
     BIND_PHASE, BIND_PHASE_ALLOCATING, BIND_TIME, GPU_INDEX, NPU_BIND_PHASE, NPU_BIND_TIME,
     NPU_CORE, NPU_NODE, NPU_PREDICATE_TIME, NPU_TIME, PREDICATE_TIME, SHARED_LOCK, VGPU_IDS,
-    VGPU_LOCK, VGPU_NODE, VGPU_TIME, VGPU_TO_ALLOCATE, VGPU_VENDOR, npu_allocated, npu_runtime,
-    npu_to_allocate,
+    VGPU_LOCK, VGPU_NODE, VGPU_TIME, VGPU_TO_ALLOCATE, VGPU_VENDOR, VNPU_MODE, VNPU_MODE_HAMI_CORE,
+    npu_allocated, npu_runtime, npu_to_allocate,
 };
 use model::{CHIP, CardAsk, GPU, Grant, Part};
 use serde::Serialize;
@@ -41,7 +41,7 @@ pub(super) fn annotations(ask: &CardAsk, grants: &[Grant], node: &str, now: Time
         ]));
     }
     if !npus.is_empty() {
-        told.extend(of_all_npus(&npus, grants, node, seconds));
+        told.extend(of_all_npus((ask, &npus), grants, node, seconds));
     }
     if ask.chips.is_some() {
         told.extend(of_chips(grants, now));
@@ -50,13 +50,22 @@ pub(super) fn annotations(ask: &CardAsk, grants: &[Grant], node: &str, now: Time
 }
 
 /// What a pod is told of its NPUs, kind by kind.
-fn of_all_npus(npus: &[Numbered<'_>], grants: &[Grant], node: &str, seconds: Word) -> TextMap {
+fn of_all_npus(
+    (ask, npus): (&CardAsk, &[Numbered<'_>]),
+    grants: &[Grant],
+    node: &str,
+    seconds: Word,
+) -> TextMap {
     let mut told = TextMap::new();
     let kinds: BTreeSet<&str> = npus.iter().map(|(_, part)| &*part.kind).collect();
     for kind in kinds {
         let parts = npus.iter().filter(|(_, part)| *part.kind == *kind);
         let parts: Vec<_> = parts.copied().collect();
-        told.extend(of_npus(kind, &parts, grants));
+        told.extend(of_npus((kind, ask), &parts, grants));
+    }
+    if ask.has_soft_npus() {
+        // Device plugins look for this very word, also where the pod says it by wanting cores.
+        told.insert(VNPU_MODE.into(), VNPU_MODE_HAMI_CORE.into());
     }
     told.extend(TextMap::from([
         (NPU_BIND_PHASE.into(), BIND_PHASE_ALLOCATING.into()),
@@ -116,19 +125,26 @@ fn of_shared(grants: &[Grant], now: Time) -> TextMap {
     ])
 }
 
-/// What the container runtime makes of one NPU.
+/// What the container runtime makes of one NPU: a part of a fixed size, a soft part, or all of it.
 #[derive(Serialize)]
 struct Runtime<'a> {
     #[serde(rename = "UUID")]
     id: &'a str,
     #[serde(skip_serializing_if = "str::is_empty")]
     temp: &'a str,
+    /// MiB to which a library holds it, where there is one.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    memory: Option<i64>,
+    /// Percent of the cores to which the library holds it; nothing where it may use any.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    core: Option<i64>,
 }
 
 /// A part and its number.
 type Numbered<'a> = (usize, &'a Part);
 
-fn of_npus(kind: &str, parts: &[Numbered<'_>], grants: &[Grant]) -> TextMap {
+fn of_npus((kind, ask): (&str, &CardAsk), parts: &[Numbered<'_>], grants: &[Grant]) -> TextMap {
+    let is_soft = ask.has_soft_npus();
     // Each container's list has an end here.
     let ids: Word = by_container(parts, grants, kind)
         .iter()
@@ -139,6 +155,8 @@ fn of_npus(kind: &str, parts: &[Numbered<'_>], grants: &[Grant]) -> TextMap {
         of_part(part, grants).map(|grant| Runtime {
             id: &grant.card,
             temp: &part.1.template,
+            memory: part.1.template.is_empty().then_some(grant.memory),
+            core: (is_soft && grant.cores > 0).then_some(grant.cores),
         })
     });
     let runtime: Vec<Runtime<'_>> = runtime.collect();

@@ -8,7 +8,7 @@ use std::sync::Arc;
 
 use api::core::{Container, Node, Pod, ResourceList};
 use api::volcano::chip_devices::ChipDevices;
-use api::volcano::device_config::{DeviceConfig, GpuResources, Way};
+use api::volcano::device_config::{DeviceConfig, GpuResources, NpuConfig, Way};
 use api::volcano::{
     GPU_INDEX, GPU_MEMORY, GPU_NUMBER, GPU_UNHEALTHY_IDS, NOUSE_GPU_TYPE, NOUSE_GPU_UUID,
     USE_GPU_TYPE, USE_GPU_UUID, VGPU_IDS, VGPU_MODE, VGPU_MODE_HAMI_CORE, VGPU_MODE_MIG,
@@ -91,7 +91,7 @@ impl CardRules {
                     continue;
                 }
                 CardFamily::Npu => {
-                    npus::add(&self.config.npus, node, &mut cards);
+                    npus::add(&self.config, node, &mut cards);
                     continue;
                 }
             };
@@ -123,7 +123,7 @@ impl CardRules {
                     }
                 }
                 CardFamily::Chip => ask.chips = chips::ask(pod),
-                CardFamily::Npu => ask.parts.extend(npus::parts(&self.config.npus, pod)),
+                CardFamily::Npu => npus::want(&self.config.npus, pod, &mut ask),
             }
         }
         (!ask.is_nothing()).then(|| Arc::new(ask))
@@ -138,7 +138,7 @@ impl CardRules {
                 CardFamily::Virtual => self.config.gpu_resources.by_card().into(),
                 CardFamily::Npu => {
                     let npus = self.config.npus.iter();
-                    npus.map(|npu| &*npu.resource_memory_name).collect()
+                    npus.flat_map(NpuConfig::by_card).collect()
                 }
                 CardFamily::Chip => Vec::new(),
             }

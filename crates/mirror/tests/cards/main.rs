@@ -3,6 +3,7 @@
 mod chips;
 mod npus;
 mod renamed;
+mod soft_npus;
 
 use api::kind::Kind;
 use api::time::Time;

@@ -164,7 +164,7 @@ fn a_pod_with_npus_is_bound_in_hamis_words_and_known_by_them_after_a_restart() {
             "hami.io/bind-time": "1700000000",
             "hami.io/vgpu-node": "n1",
             "hami.io/vgpu-time": "1700000000",
-            "huawei.com/Ascend310P": r#"[{"UUID":"A","temp":"vir02"},{"UUID":"C"},{"UUID":"B"}]"#,
+            "huawei.com/Ascend310P": r#"[{"UUID":"A","temp":"vir02"},{"UUID":"C","memory":21527},{"UUID":"B","memory":21527}]"#,
             "predicate-time": "1700000000",
             "volcano.sh/bind-phase": "allocating",
             "volcano.sh/bind-time": "1700000000",

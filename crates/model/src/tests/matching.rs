@@ -9,9 +9,10 @@ use crate::attach::{Attached, attached};
 use crate::volume::{FreeVolume, TakenVolume};
 use crate::{
     Agreement, AttributeRule, Card, CardAsk, Cards, Counter, Device, DeviceRequest, Drawer, GPU,
-    HostPort, Key, Labels, Making, Memory, NodeTerm, Operator, Part, PodTerm, Purpose, Requirement,
-    Standing, Taint, TaintEffect, Toleration, TolerationEffect, Unmade, Values, VolumeAsk,
-    VolumeLack, VolumeNeed, Wanted, Way, Whence, Zone, device_class, is_within, matches_all,
+    HostPort, Key, Labels, Making, Memory, NodeTerm, NpuDivision, NpuDivisionAsk, Operator, Part,
+    PodTerm, Purpose, Requirement, Standing, Taint, TaintEffect, Toleration, TolerationEffect,
+    Unmade, Values, VolumeAsk, VolumeLack, VolumeNeed, Wanted, Way, Whence, Zone, device_class,
+    is_within, matches_all,
 };
 
 const KEYS: [&str; 3] = ["a", "b", "c"];
@@ -204,12 +205,42 @@ fn a_card_is_accepted_for_its_model_its_id_and_its_health() {
     let npus = |cards, template: &str| Part {
         kind: "npu".into(),
         template: template.into(),
+        is_partial: !template.is_empty(),
         cards,
         ..whole.clone()
     };
     assert!(whole.is_of_gpus() && !npus(2, "").is_of_gpus());
     let split = [(2, "quarter"), (1, "quarter"), (2, "")].map(|(it, of)| npus(it, of).is_split());
     assert_eq!(split, [true, false, false]);
+    use NpuDivision::{Foreign, Soft, Templates};
+    let part = npus(1, "quarter");
+    for (ask, of_part, of_whole) in [
+        (
+            NpuDivisionAsk::Any,
+            [true, false, false],
+            [true, true, false],
+        ),
+        (
+            NpuDivisionAsk::Only(Templates),
+            [true, false, false],
+            [true, false, false],
+        ),
+        (
+            NpuDivisionAsk::Only(Soft),
+            [false, true, false],
+            [false, true, false],
+        ),
+        (NpuDivisionAsk::Unknown, [false; 3], [false; 3]),
+    ] {
+        let served = |part: &Part| [Templates, Soft, Foreign].map(|it| ask.accepts(part, it));
+        assert_eq!(served(&part), of_part, "{ask:?}");
+        assert_eq!(served(&npus(1, "")), of_whole, "{ask:?}");
+        let ask = CardAsk {
+            npu_division: ask,
+            ..CardAsk::default()
+        };
+        assert_eq!(ask.has_soft_npus(), of_part[1]);
+    }
 }
 
 #[test]

@@ -3,7 +3,7 @@
 //! Source: the geometries that Volcano's chart delivers, NVIDIA's list of MIG profiles, and Volcano's
 //! table of Ascend chips.
 
-use super::{DeviceConfig, GpuConfig, GpuResources, NpuConfig, SliceSize, Template, Way};
+use super::{DeviceConfig, GpuConfig, GpuResources, NpuConfig, NpuMode, SliceSize, Template, Way};
 
 /// Slices of one size: MiB, and how many there are.
 type Size = (i64, u32);
@@ -59,6 +59,7 @@ impl Default for DeviceConfig {
             gpus: gpus.collect(),
             gpu_memory_factor: 1,
             npus: vec![ascend_310p()],
+            npu_mode: NpuMode::default(),
         }
     }
 }
@@ -73,6 +74,7 @@ fn ascend_310p() -> NpuConfig {
         common_word: "Ascend310P".to_owned(),
         resource_name: "huawei.com/Ascend310P".to_owned(),
         resource_memory_name: "huawei.com/Ascend310P-memory".to_owned(),
+        resource_core_name: "huawei.com/Ascend310P-core".to_owned(),
         memory_allocatable: 21_527,
         memory_capacity: 24_576,
         templates: templates.map(template).into(),

@@ -179,6 +179,78 @@ fn what_cannot_be_meant_is_refused_with_its_place() {
 }
 
 #[test]
+fn a_map_of_npus_says_in_which_mode_they_are() {
+    let read = |map: &str| DeviceConfig::read(&format!("vnpus: {map}"));
+    for (map, mode) in [
+        ("[]", NpuMode::Template),
+        ("{}", NpuMode::Template),
+        (
+            "{hamiVnpuCore: false, hamiVnpuMode: null}",
+            NpuMode::Template,
+        ),
+        ("{hamiVnpuCore: true}", NpuMode::HamiCore),
+        (
+            "{hamiVnpuCore: true, hamiVnpuMode: \"\"}",
+            NpuMode::HamiCore,
+        ),
+        (
+            "{hamiVnpuCore: true, hamiVnpuMode: template}",
+            NpuMode::Template,
+        ),
+        ("{hamiVnpuMode: hami-core}", NpuMode::HamiCore),
+        (
+            "{hamiVnpuCore: false, hamiVnpuMode: \" hamiCore\"}",
+            NpuMode::HamiCore,
+        ),
+        ("{hamiVnpuMode: enpu}", NpuMode::Enpu),
+    ] {
+        let config = read(map).expect("it is understood");
+        assert_eq!(config.npu_mode, mode, "{map}");
+        assert_eq!(config.npus, DeviceConfig::default().npus, "{map}");
+        assert_eq!(DeviceConfig::of_value(&config.value()), Ok(config));
+    }
+    for (map, why) in [
+        (
+            "{hamiVnpuCore: \"true\"}",
+            "vnpus.hamiVnpuCore: true or false",
+        ),
+        ("{hamiVnpuMode: true}", "vnpus.hamiVnpuMode: a word"),
+        ("{hamiVnpuMode: enup}", "vnpus.hamiVnpuMode: template"),
+    ] {
+        let said = read(map).expect_err("it is refused");
+        assert!(said.contains(why), "{map}: {said}");
+    }
+}
+
+#[test]
+fn cores_of_npus_are_called_as_the_file_says_or_after_the_npus() {
+    let read = |cores: &str| {
+        let kind = "commonWord: A, resourceName: x/a, resourceMemoryName: x/m";
+        DeviceConfig::read(&format!(
+            "vnpus: [{{{kind}, memoryAllocatable: 1, memoryCapacity: 1{cores}}}]"
+        ))
+    };
+    for (cores, name) in [
+        ("", "x/a-core"),
+        (", resourceCoreName: \"\"", "x/a-core"),
+        (", resourceCoreName: y/power", "y/power"),
+    ] {
+        let config = read(cores).expect("it is understood");
+        assert_eq!(config.npus[0].by_card(), ["x/m", name]);
+        assert_eq!(DeviceConfig::of_value(&config.value()), Ok(config));
+    }
+    for wrong in ["cpu", "x/m", "volcano.sh/vgpu-cores"] {
+        let said = read(&format!(", resourceCoreName: {wrong}")).expect_err("it is refused");
+        assert!(said.contains("vnpus[0].resourceCoreName"), "{said}");
+    }
+    let known = DeviceConfig::default();
+    assert_eq!(
+        known.npus[0].resource_core_name,
+        "huawei.com/Ascend310P-core"
+    );
+}
+
+#[test]
 fn resources_of_two_kinds_are_not_one() {
     let kind = |name: &str, memory: &str| {
         format!(

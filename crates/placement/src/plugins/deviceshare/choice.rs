@@ -210,15 +210,23 @@ impl<'a> Standing<'a> {
 pub(super) fn never(ask: &CardAsk, part: &Part, cards: &Cards) -> Option<CardLack> {
     if cards.is_garbled(&part.kind) {
         Some(CardLack::Garbled)
-    } else if part.is_of_gpus() && has_gpus(cards) && !ask.division.accepts(cards.division) {
+    } else if has_kind(cards, &part.kind) && !accepts_division(ask, part, cards) {
         Some(CardLack::Mode)
     } else {
         part.is_split().then_some(CardLack::Split)
     }
 }
 
-fn has_gpus(cards: &Cards) -> bool {
-    cards.list.iter().any(|card| *card.kind == *GPU)
+/// Whether cards that are divided as the node's are will do.
+fn accepts_division(ask: &CardAsk, part: &Part, cards: &Cards) -> bool {
+    match part.is_of_gpus() {
+        true => ask.division.accepts(cards.division),
+        false => ask.npu_division.accepts(part, cards.npu_division),
+    }
+}
+
+fn has_kind(cards: &Cards, kind: &str) -> bool {
+    cards.list.iter().any(|card| *card.kind == *kind)
 }
 
 /// For a container so many cards, each of them another one; the best ones come first.
