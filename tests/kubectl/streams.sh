@@ -39,9 +39,11 @@ expect "which of several containers" 1 "a container name must be specified for p
 # forward WHAT PORT BYTES CONNECTIONS: what the other side says first, for each connection.
 forward() {
   local out=$home/forward.out pid port
+  # What an earlier one said is not taken for this one's.
+  : > "$out"
   timeout 30 "$KUBECTL" --kubeconfig "$state/kubeconfig" port-forward "$1" ":$2" > "$out" 2>&1 &
   pid=$!
-  for _ in $(seq 500); do grep -q '127.0.0.1:' "$out" && break; sleep 0.05; done
+  for _ in $(seq 500); do grep -q '127.0.0.1:[0-9]* ->' "$out" && break; sleep 0.05; done
   port=$(grep -o '127.0.0.1:[0-9]*' "$out" | head -1 | cut -d: -f2)
   python3 - "$port" "$3" "$4" <<'P'
 import os, socket, sys, threading
