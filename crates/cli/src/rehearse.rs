@@ -11,6 +11,7 @@ use std::sync::Arc;
 use anyhow::{Context, bail};
 use api::ask::{Report, Subject};
 use api::kind::{KINDS, Kind};
+use api::volcano::chip_devices::ChipTopic;
 use api::volcano::scheduler_conf::{CONFIG_MAP_NAME, CONFIG_MAP_NAMESPACE, SCHEDULER_CONF};
 use driver::scheduler_conf::SchedulerConf;
 use serde_json::{Value, json};
@@ -113,7 +114,7 @@ pub async fn rehearse(
     )?;
     if let Some(cluster) = cluster {
         objects = listed(cluster.clone()).await?;
-        objects.extend(device_config(cluster, &drivers).await);
+        objects.extend(of_cards(cluster, &drivers).await);
     }
     objects.iter_mut().for_each(api::dialect::hear);
     if has_native_groups(&objects, &request.question) {
@@ -268,10 +269,36 @@ fn settle(rehearsal: &mut Rehearsal) -> anyhow::Result<()> {
     }
 }
 
-/// The ConfigMap that says in which parts cards can be had, where the rules look at it.
-async fn device_config(cluster: Arc<dyn Cluster>, drivers: &driver::Settings) -> Option<Value> {
-    let (namespace, name) = drivers.engine.as_ref()?.engine.device_config()?;
-    config_map(cluster, namespace, name).await
+/// The ConfigMaps that say in which parts cards can be had, and which chips there are, where the rules look
+/// at them.
+async fn of_cards(cluster: Arc<dyn Cluster>, drivers: &driver::Settings) -> Vec<Value> {
+    let mut maps = Vec::new();
+    let Some(engine) = &drivers.engine else {
+        return maps;
+    };
+    if let Some((namespace, name)) = engine.engine.device_config() {
+        maps.extend(config_map(cluster.clone(), namespace, name).await);
+    }
+    let source = engine.chip_source().into_iter();
+    let lists = source.flat_map(|source| ChipTopic::ALL.map(|topic| source.target(topic)));
+    let rest = Rest::new(cluster);
+    for target in lists {
+        match rest.list(&target).await {
+            Ok(listed) => maps.extend(listed),
+            Err(error) => {
+                let text = format!("ConfigMaps of chips are not taken into account: {error:#}");
+                console::warn(&text);
+            }
+        }
+    }
+    // One may be in both lists.
+    let place = |map: &Value| {
+        let at = |field: &str| rest::text(map, &["metadata", field]).to_owned();
+        (at("namespace"), at("name"))
+    };
+    maps.sort_by_key(place);
+    maps.dedup_by_key(|map| place(map));
+    maps
 }
 
 /// What of the objects holds the scheduler's configuration.

@@ -1,33 +1,24 @@
-//! The device plugins' ConfigMap: when it is read, and what of it counts.
+//! The device plugins' ConfigMap: what of it counts.
 //!
-//! One object of all ConfigMaps is wanted, so it is read by itself and not watched. Nothing is placed
-//! before it was read once, or could not be: cards would be given out in parts that they do not have. A
-//! log has what was understood, not the object, whose data it does not show.
+//! One object of all ConfigMaps is wanted, so it is read by itself and not watched. Before it was read cards
+//! would be given out in parts that they do not have.
 
 use api::core::ConfigMap;
 use api::intent::ObjectKey;
 use api::kind::Kind;
-use api::time::Time;
 use api::volcano::device_config::{DEVICE_CONFIG, DeviceConfig};
 use mirror::Object;
 use serde_json::{Value, json};
 
-use crate::request::{Request, RequestId};
+use crate::readings::{MapSeen, Source, Trouble};
+use crate::request::Request;
 
-/// Between an answer and the next reading, in milliseconds.
-const INTERVAL_MS: i64 = 60_000;
-
-/// When the ConfigMap is read, and what it said.
+/// The ConfigMap, and what it said.
 #[derive(Debug)]
 pub(crate) struct DeviceConfigs {
     key: ObjectKey,
-    due: Time,
-    open: Option<RequestId>,
-    is_read: bool,
     /// What counts.
     config: DeviceConfig,
-    /// What was wrong the last time.
-    trouble: String,
 }
 
 /// A ConfigMap as it was read.
@@ -37,15 +28,6 @@ pub(crate) struct Found {
     pub(crate) version: String,
     /// What it says; else what is wrong with it.
     pub(crate) said: Result<DeviceConfig, String>,
-}
-
-/// What there is to do after an answer.
-#[derive(Debug, Default)]
-pub(crate) struct News {
-    /// This counts from now on.
-    pub(crate) config: Option<DeviceConfig>,
-    /// This is wrong, and was not told yet; where there is an object it is told there.
-    pub(crate) trouble: Option<(String, Option<Found>)>,
 }
 
 impl Found {
@@ -88,94 +70,75 @@ impl Found {
     }
 }
 
-/// An answer in the form in which it is logged.
-pub(crate) fn text(found: Option<&Found>) -> String {
-    found.map_or(Value::Null, Found::value).to_string()
-}
-
-/// The same read back; `None` where it cannot be understood.
-pub(crate) fn of_text(text: &str) -> Option<Option<Found>> {
-    match serde_json::from_str(text).ok()? {
-        Value::Null => Some(None),
-        value => Found::of_value(&value).map(Some),
-    }
-}
-
 impl DeviceConfigs {
     /// The ConfigMap of this namespace and name.
     pub(crate) fn new((namespace, name): (&str, &str)) -> DeviceConfigs {
         DeviceConfigs {
             key: ObjectKey::new(Kind::ConfigMap, namespace, name),
-            due: Time(i64::MIN),
-            open: None,
-            is_read: false,
             config: DeviceConfig::default(),
-            trouble: String::new(),
         }
     }
 
-    pub(crate) fn key(&self) -> &ObjectKey {
-        &self.key
+    fn name(&self) -> String {
+        format!("{}/{}", self.key.namespace, self.key.name)
     }
+}
 
-    /// Whether it is known what counts.
-    pub(crate) fn is_read(&self) -> bool {
-        self.is_read
-    }
+impl Source for DeviceConfigs {
+    /// What was found, if it is there.
+    type Said = Option<Found>;
+    type Change = DeviceConfig;
+    const PARTS: usize = 1;
+    const REASON: &'static str = "InvalidDeviceConfig";
 
-    /// The next reading, under this id.
-    pub(crate) fn poll(&mut self, id: RequestId, now: Time) -> Option<Request> {
-        if self.open.is_some() || self.due > now {
-            return None;
-        }
-        self.open = Some(id);
-        Some(Request::Get {
+    fn request(&self, _: usize) -> Request {
+        Request::Get {
             key: self.key.clone(),
-        })
+        }
     }
 
-    /// Whether a reading of this id waits for its answer.
-    pub(crate) fn asked(&self, id: RequestId) -> bool {
-        self.open == Some(id)
-    }
-
-    /// Takes an answer: what was found, nothing, or why it could not be read. What cannot be meant
-    /// leaves what counted before.
-    pub(crate) fn answered(&mut self, answer: Result<Option<Found>, String>, now: Time) -> News {
-        self.open = None;
-        self.is_read = true;
-        self.due = now.plus_ms(INTERVAL_MS);
-        let name = format!("{}/{}", self.key.namespace, self.key.name);
-        let (config, trouble, found) = match answer {
-            Ok(None) => (Some(DeviceConfig::default()), String::new(), None),
-            Ok(Some(found)) => match found.said.clone() {
-                Ok(config) => (Some(config), String::new(), None),
+    /// What cannot be meant leaves what counted before.
+    fn take(&mut self, _: usize, found: Option<Found>) -> (Option<DeviceConfig>, Vec<Trouble>) {
+        let (config, trouble) = match found {
+            None => (Some(DeviceConfig::default()), None),
+            Some(found) => match found.said {
+                Ok(config) => (Some(config), None),
                 Err(why) => {
-                    let text = format!("ConfigMap {name} says nothing of cards: {why}");
-                    (None, text, Some(found))
+                    let trouble = Trouble {
+                        text: format!("ConfigMap {} says nothing of cards: {why}", self.name()),
+                        node: None,
+                        map: Some(MapSeen {
+                            namespace: self.key.namespace.to_string(),
+                            name: self.key.name.to_string(),
+                            uid: found.uid,
+                            version: found.version,
+                        }),
+                    };
+                    (None, Some(trouble))
                 }
             },
-            Err(why) => (None, format!("cannot read ConfigMap {name}: {why}"), None),
         };
-        let is_new = trouble != self.trouble && !trouble.is_empty();
-        self.trouble.clone_from(&trouble);
         let config = config.filter(|config| *config != self.config);
         if let Some(config) = &config {
             self.config.clone_from(config);
         }
-        News {
-            config,
-            trouble: is_new.then_some((trouble, found)),
+        (config, trouble.into_iter().collect())
+    }
+
+    fn unread(&self, _: usize, why: &str) -> String {
+        format!("cannot read ConfigMap {}: {why}", self.name())
+    }
+
+    fn text(found: &Option<Found>) -> String {
+        let value = found.as_ref().map_or(Value::Null, Found::value);
+        value.to_string()
+    }
+
+    fn of_text(text: &str) -> Option<Option<Found>> {
+        match serde_json::from_str(text).ok()? {
+            Value::Null => Some(None),
+            value => Found::of_value(&value).map(Some),
         }
-    }
-
-    /// The clock was set: whatever is waited for is due.
-    pub(crate) fn hurry(&mut self, now: Time) {
-        self.due = self.due.min(now);
-    }
-
-    pub(crate) fn wake(&self) -> Option<Time> {
-        self.open.is_none().then_some(self.due)
     }
 }
 
@@ -205,7 +168,8 @@ mod tests {
             Some(found(Ok(DeviceConfig::default()))),
             Some(found(Err("x".into()))),
         ] {
-            assert_eq!(of_text(&text(answer.as_ref())), Some(answer));
+            let text = DeviceConfigs::text(&answer);
+            assert_eq!(DeviceConfigs::of_text(&text), Some(answer));
         }
         for garbled in [
             "",
@@ -213,30 +177,24 @@ mod tests {
             "7",
             "{\"uid\":\"u\",\"version\":\"1\",\"config\":7}",
         ] {
-            assert_eq!(of_text(garbled), None, "{garbled}");
+            assert_eq!(DeviceConfigs::of_text(garbled), None, "{garbled}");
         }
     }
 
     #[test]
-    fn what_is_wrong_is_told_once_and_leaves_what_counted() {
+    fn what_is_wrong_leaves_what_counted() {
         let mut configs = DeviceConfigs::new(("kube-system", "cards"));
-        let now = Time::from_seconds(1_000);
-        assert!(!configs.is_read());
-        assert!(configs.poll(RequestId(1), now).is_some());
-        assert!(configs.poll(RequestId(2), now).is_none(), "one at a time");
-        let news = configs.answered(Ok(Some(found(Ok(small())))), now);
-        assert_eq!(news.config, Some(small()));
-        assert!(configs.is_read() && configs.poll(RequestId(2), now).is_none());
-        let wrong = || Ok(Some(found(Err("no list".into()))));
-        let news = configs.answered(wrong(), now);
-        assert_eq!((news.config, news.trouble.is_some()), (None, true));
-        let news = configs.answered(wrong(), now);
-        assert_eq!((news.config, news.trouble.is_some()), (None, false));
-        let news = configs.answered(Err("away".into()), now);
-        assert_eq!((news.config, news.trouble.is_some()), (None, true));
-        let news = configs.answered(Ok(Some(found(Ok(small())))), now);
-        assert_eq!((news.config, news.trouble.is_some()), (None, false));
-        let news = configs.answered(Ok(None), now);
-        assert_eq!(news.config, Some(DeviceConfig::default()), "it is gone");
+        let (config, troubles) = configs.take(0, Some(found(Ok(small()))));
+        assert_eq!((config, troubles.len()), (Some(small()), 0));
+        let (config, troubles) = configs.take(0, Some(found(Err("no list".into()))));
+        assert_eq!(config, None);
+        let text = "ConfigMap kube-system/cards says nothing of cards: no list";
+        assert_eq!(troubles[0].text, text);
+        assert_eq!(
+            configs.take(0, Some(found(Ok(small())))),
+            (None, Vec::new())
+        );
+        let (config, _) = configs.take(0, None);
+        assert_eq!(config, Some(DeviceConfig::default()), "it is gone");
     }
 }

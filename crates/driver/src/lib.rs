@@ -50,6 +50,7 @@ mod measures;
 mod metrics;
 mod notes;
 mod read;
+mod readings;
 mod recent;
 mod reflector;
 mod request;

@@ -4,6 +4,7 @@ use std::collections::BTreeSet;
 
 use api::kind::Kind;
 use api::volcano::ShardingMode;
+use api::volcano::chip_devices::ChipSource;
 use api::volcano::scheduler_conf::MetricsConf;
 use controllers::Controller;
 use engine::Engine;
@@ -128,6 +129,15 @@ impl EngineSettings {
             stopwatch: || 0,
             other: None,
         }
+    }
+
+    /// Whose ConfigMaps say which chips nodes have; `None` where no rule wants to know.
+    pub fn chip_source(&self) -> Option<ChipSource> {
+        let teller = self.engine.chip_teller()?;
+        Some(match teller.is_cluster {
+            true => ChipSource::Cluster,
+            false => ChipSource::Plugins,
+        })
     }
 }
 

@@ -77,9 +77,17 @@ fn devices(free: &str, unhealthy: &str) -> Value {
     }})
 }
 
+const OF_CLUSTER: &str = "cluster-info-device-0";
+
 fn by_cluster(said: &Value) -> Result<Value, String> {
-    let name = "cluster-info-device-0";
-    list(name, name, &json!({ "mindx-dl-deviceinfo-node-1": said }))
+    let said = json!({ "mindx-dl-deviceinfo-node-1": said });
+    list(OF_CLUSTER, OF_CLUSTER, &said)
+}
+
+/// Events that tell what is wrong with it.
+fn flaws(world: &World) -> Vec<String> {
+    let all = world.events().into_iter();
+    all.filter(|it| it.contains("InvalidDeviceInfo")).collect()
 }
 
 fn pod(world: &mut World, name: &str, cores: u32) {
@@ -145,7 +153,8 @@ fn chips_are_given_out_that_cluster_d_tells_of_and_a_wrong_list_changes_nothing(
     pod(&mut world, "two", 1);
     assert_eq!(told(&world, "two"), Value::Null, "one is not made yet");
     let text = message(&world, "two");
-    assert!(text.contains("no ascend device available"), "{text}");
+    let wanted = "node(s) whose device plugin has yet to make parts of another size";
+    assert!(text.contains(wanted), "{text}");
     settle(&mut world, "one");
     assert_eq!(told(&world, "two"), "0-vir01");
 
@@ -185,6 +194,38 @@ fn chips_are_given_out_that_cluster_d_tells_of_and_a_wrong_list_changes_nothing(
     let files = segments(&mut world);
     assert_eq!(files.len(), 1);
     assert_eq!(played(&files[0]).places, 4);
+}
+
+#[test]
+fn what_is_wrong_is_told_at_the_node_of_which_it_speaks_else_at_the_config_map() {
+    let maps = Maps::default();
+    let mut world = plane("", &maps);
+    let say = |world: &mut World, said: Result<Value, String>| {
+        maps.borrow_mut().insert(CLUSTER, said);
+        world.pass_ms(62_000);
+        flaws(world)
+    };
+    let of_node = by_cluster(&json!({ "DeviceList": 7 }));
+    let told = say(&mut world, of_node.clone());
+    assert_eq!(told.len(), 1, "{told:?}");
+    assert!(told[0].starts_with("Node "), "{told:?}");
+    assert!(told[0].contains("integer `7`"), "{told:?}");
+    let told = say(&mut world, Err("away".to_owned()));
+    assert_eq!(told.len(), 1, "nobody has said anything: {told:?}");
+    assert_eq!(say(&mut world, of_node).len(), 1, "it is known");
+    let told = say(&mut world, by_cluster(&json!({ "DeviceList": 8 })));
+    assert_eq!(told.len(), 2, "another thing: {told:?}");
+    let told = say(&mut world, list(OF_CLUSTER, OF_CLUSTER, &json!(7)));
+    assert_eq!(told.len(), 3, "{told:?}");
+    let of_map = told.iter().find(|it| it.starts_with("ConfigMap "));
+    let of_map = of_map.expect("it speaks of no node");
+    assert!(
+        of_map.contains("mindx-dl/cluster-info-device-0"),
+        "{of_map}"
+    );
+    let files = segments(&mut world);
+    assert_eq!(files.len(), 1);
+    played(&files[0]);
 }
 
 #[test]

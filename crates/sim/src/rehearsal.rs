@@ -22,8 +22,9 @@ use api::core::PodPhase;
 use api::intent::{Intent, Refusal, WriteOutcome};
 use api::kind::Kind;
 use api::time::Time;
+use api::volcano::{ASCEND_310P, ASCEND_REAL, NPU_CORE};
 use driver::explain::Unanswered;
-use driver::{Driver, Request, RequestId};
+use driver::{Door, Driver, Request, RequestId};
 use serde_json::{Value, json};
 use store::journal::{Change as Stored, Record, State};
 use store::{LoadError, Response, User, Watch};
@@ -183,7 +184,8 @@ impl Rehearsal {
     }
 
     /// No kubelet is there to say that a pod has ended that was told to go, nor that one runs that has a
-    /// node: only then may it be evicted for others, and do those start that wait for it.
+    /// node: only then may it be evicted for others, and do those start that wait for it. Nor is there a
+    /// device plugin that makes a part of a chip: until then its node gives out no part of another size.
     fn stand_in(&mut self) -> bool {
         let (mut going, mut bound) = (Vec::new(), Vec::new());
         for pod in self.driver.mirror().list::<api::core::Pod>() {
@@ -194,6 +196,11 @@ impl Rehearsal {
                 going.extend(meta.finalizers.is_empty().then(target));
             } else if is_new && !pod.spec.node_name.is_empty() {
                 bound.push(runs(&target(), pod, self.now));
+            } else if let Some(part) = unmade(pod) {
+                let real = json!({ ASCEND_REAL: format!("{ASCEND_310P}-{part}") });
+                let patch = json!({ "metadata": { "annotations": real } });
+                // As it lets its status be told, whatever defaults its spec is without.
+                bound.push(calls::merge(&format!("{}/status", target()), &patch));
             }
         }
         let mut calls = Vec::new();
@@ -229,9 +236,12 @@ impl Rehearsal {
 
     fn serve(&mut self, id: RequestId, request: Request) {
         match request {
-            Request::Ask(_) => {
-                // What is used of nodes is unknown here, and so it is there after a while without answers.
-                let answer = Err("nobody is asked in a rehearsal".to_owned());
+            Request::Ask(ask) => {
+                let answer = match ask.door {
+                    Door::Cluster => told(self.call(&ask.call)),
+                    // What is used of nodes is unknown here, and so it is there after a while without answers.
+                    _ => Err("nobody is asked in a rehearsal".to_owned()),
+                };
                 self.driver.handle_answer(id, answer, self.now);
             }
             Request::Get { key } => {
@@ -358,6 +368,15 @@ fn runs(target: &str, pod: &api::core::Pod, now: Time) -> Call {
     }
 }
 
+/// The part of a chip that a pod got and nobody has made.
+fn unmade(pod: &api::core::Pod) -> Option<&str> {
+    let annotations = &pod.metadata.annotations;
+    let part = annotations.get(NPU_CORE).filter(|it| it.contains('-'));
+    let is_made = annotations.contains_key(ASCEND_REAL);
+    part.filter(|_| !is_made && !pod.spec.node_name.is_empty())
+        .map(|part| &**part)
+}
+
 fn namespace(name: &str) -> Value {
     json!({ "apiVersion": "v1", "kind": "Namespace", "metadata": { "name": name } })
 }
@@ -376,6 +395,14 @@ fn raw(body: Vec<u8>) -> Result<Option<Box<serde_json::value::RawValue>>, Refusa
     serde_json::from_slice(&body)
         .map(Some)
         .map_err(|error| unreadable(&error))
+}
+
+/// What somebody hears who asks the cluster's API.
+pub(crate) fn told(response: Response) -> Result<Vec<u8>, String> {
+    match response.code {
+        200 => Ok(response.body),
+        _ => Err(refusal(&response).message.into()),
+    }
 }
 
 fn refusal(response: &Response) -> Refusal {

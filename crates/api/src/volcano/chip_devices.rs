@@ -13,6 +13,8 @@ use super::card_keys::{ASCEND_310P, NPU_VENDOR};
 
 /// The namespace of ClusterD, and of what tells of faults of nodes.
 const NAMESPACE: &str = "mindx-dl";
+/// The namespace of what each node's own device plugin says.
+const PLUGINS_NAMESPACE: &str = "kube-system";
 /// How names begin of ConfigMaps with devices of all nodes, and of their rows and of ConfigMaps of one.
 const CLUSTER_DEVICES: &str = "cluster-info-device-";
 const DEVICES: &str = "mindx-dl-deviceinfo-";
@@ -41,23 +43,34 @@ pub enum ChipTopic {
     Nodes,
 }
 
+impl ChipTopic {
+    /// Both, in the order in which they are asked for.
+    pub const ALL: [ChipTopic; 2] = [ChipTopic::Devices, ChipTopic::Nodes];
+}
+
 impl ChipSource {
+    /// The namespace of the ConfigMaps that say it.
+    pub fn namespace(self, topic: ChipTopic) -> &'static str {
+        match (self, topic) {
+            (ChipSource::Plugins, ChipTopic::Devices) => PLUGINS_NAMESPACE,
+            (ChipSource::Cluster, _) | (ChipSource::Plugins, ChipTopic::Nodes) => NAMESPACE,
+        }
+    }
+
     /// Path and query of a list of the ConfigMaps that say it.
     pub fn target(self, topic: ChipTopic) -> String {
-        let (namespace, query) = match (self, topic) {
+        let query = match (self, topic) {
             (ChipSource::Cluster, ChipTopic::Devices) => {
-                (NAMESPACE, "?labelSelector=mx-consumer-volcano%3Dtrue")
+                "?labelSelector=mx-consumer-volcano%3Dtrue"
             }
-            (ChipSource::Cluster, ChipTopic::Nodes) => (
-                NAMESPACE,
-                "?fieldSelector=metadata.name%3Dcluster-info-node-cm",
-            ),
-            (ChipSource::Plugins, ChipTopic::Devices) => {
-                ("kube-system", "?labelSelector=mx-consumer-cim%3Dtrue")
+            (ChipSource::Cluster, ChipTopic::Nodes) => {
+                "?fieldSelector=metadata.name%3Dcluster-info-node-cm"
             }
+            (ChipSource::Plugins, ChipTopic::Devices) => "?labelSelector=mx-consumer-cim%3Dtrue",
             // No label is common to those.
-            (ChipSource::Plugins, ChipTopic::Nodes) => (NAMESPACE, ""),
+            (ChipSource::Plugins, ChipTopic::Nodes) => "",
         };
+        let namespace = self.namespace(topic);
         format!("/api/v1/namespaces/{namespace}/configmaps{query}")
     }
 }
@@ -81,14 +94,23 @@ pub struct ChipReading {
     /// Further nodes of which it speaks: they have no chips, or are not set apart.
     #[serde(default)]
     pub others: BTreeSet<String>,
-    /// Nodes of which it speaks in words that could not be understood.
-    #[serde(default)]
-    pub unheard: BTreeSet<String>,
-    /// Whether it speaks of more nodes in such words, and nobody knows of which.
-    #[serde(default)]
-    pub is_partial: bool,
-    /// What could not be understood, by what is wrong with it.
-    pub wrong: Vec<String>,
+    /// What could not be understood.
+    pub wrong: Vec<ChipFlaw>,
+}
+
+/// What is wrong with a ConfigMap, or with what it says of one node.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct ChipFlaw {
+    /// The ConfigMap's name.
+    pub map: String,
+    /// Its uid.
+    pub uid: String,
+    /// Its resourceVersion.
+    pub version: String,
+    /// The node that is spoken of; none where it is all that the ConfigMap could speak of.
+    pub node: Option<String>,
+    /// What is wrong.
+    pub why: String,
 }
 
 /// What is known of all nodes.
@@ -114,9 +136,11 @@ struct Map {
 }
 
 #[derive(Default, Deserialize)]
-#[serde(default)]
+#[serde(default, rename_all = "camelCase")]
 struct Named {
     name: String,
+    uid: String,
+    resource_version: String,
 }
 
 // Whoever writes these leaves out what it has not, or writes `null`: both are nothing.
@@ -189,10 +213,7 @@ impl ChipReading {
     ) {
         let rows: BTreeMap<String, Value> = match read(map, &map.metadata.name) {
             Ok(rows) => rows,
-            Err(why) => {
-                self.is_partial = true;
-                return self.complain(map, &why);
-            }
+            Err(why) => return self.complain(map, None, why),
         };
         for (key, row) in rows {
             self.add_row((prefix, &key), map, Ok(row), put);
@@ -210,16 +231,19 @@ impl ChipReading {
         let node = key.strip_prefix(prefix).unwrap_or(key);
         match row.and_then(said) {
             Ok(row) => put(self, node, row),
-            Err(why) => {
-                self.unheard.insert(node.to_owned());
-                self.complain(map, &format!("{node}: {why}"));
-            }
+            Err(why) => self.complain(map, Some(node), why),
         }
     }
 
-    fn complain(&mut self, map: &Map, why: &str) {
-        let name = &map.metadata.name;
-        self.wrong.push(format!("ConfigMap {name}: {why}"));
+    fn complain(&mut self, map: &Map, node: Option<&str>, why: String) {
+        let meta = &map.metadata;
+        self.wrong.push(ChipFlaw {
+            map: meta.name.clone(),
+            uid: meta.uid.clone(),
+            version: meta.resource_version.clone(),
+            node: node.map(str::to_owned),
+            why,
+        });
     }
 
     fn put_devices(&mut self, node: &str, row: Devices) {
@@ -254,7 +278,8 @@ impl ChipReading {
         let is_heard = self.devices.contains_key(node)
             || self.apart.contains(node)
             || self.others.contains(node);
-        !is_heard && (self.is_partial || self.unheard.contains(node))
+        let mut flawed = self.wrong.iter().map(|flaw| flaw.node.as_deref());
+        !is_heard && flawed.any(|of| of.is_none_or(|of| of == node))
     }
 }
 
@@ -481,8 +506,8 @@ mod tests {
         for row in [json!(7), json!([]), json!("x"), json!({ "DeviceList": 7 })] {
             let reading = read(name, &rows(row));
             assert_eq!(reading.wrong.len(), 1, "{:?}", reading.wrong);
-            let place = "ConfigMap cluster-info-device-0: n1: ";
-            assert!(reading.wrong[0].starts_with(place), "{:?}", reading.wrong);
+            let ChipFlaw { map, node, .. } = &reading.wrong[0];
+            assert_eq!((&**map, node.as_deref()), (name, Some("n1")));
             let mut known = known.clone();
             known.take(ChipTopic::Devices, &reading);
             assert_eq!(free(&known), expected(&[("n1", 0), ("n2", 7)]));

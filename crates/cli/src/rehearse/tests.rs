@@ -2,10 +2,16 @@
 
 use std::ffi::OsString;
 
+use std::sync::Arc;
+
+use api::call::Call;
 use api::kind::Kind;
+use bytes::Bytes;
+use futures::future::BoxFuture;
 use serde_json::{Value, json};
 
-use super::{READ, Rehearsal, explained, foreseen, unread};
+use super::{READ, Rehearsal, explained, foreseen, of_cards, unread};
+use crate::cluster::{Answer, ByteStream, Cluster, ClusterError};
 use crate::manifest;
 use crate::start::{Outcome, RehearsalQuestion, RehearsalRequest, RehearsalRules, Start};
 use crate::state::{Announcement, StateDir};
@@ -28,7 +34,12 @@ fn rehearsal(request: &RehearsalRequest) -> Rehearsal {
 }
 
 fn of(objects: Vec<Value>) -> Rehearsal {
-    let settings = driver::Settings {
+    let now = api::time::Time::from_seconds(1_700_000_000);
+    Rehearsal::of(objects, settings(), now)
+}
+
+fn settings() -> driver::Settings {
+    driver::Settings {
         controllers: &[],
         controller_settings: Default::default(),
         engine: Some(driver::EngineSettings::new(engine::Engine::with_defaults())),
@@ -36,12 +47,7 @@ fn of(objects: Vec<Value>) -> Rehearsal {
         limits: driver::Limits::default(),
         election: None,
         seed: 0,
-    };
-    Rehearsal::of(
-        objects,
-        settings,
-        api::time::Time::from_seconds(1_700_000_000),
-    )
+    }
 }
 
 #[test]
@@ -311,4 +317,58 @@ fn the_rules_of_a_plane_hold_where_its_kubeconfig_is_named() {
     assert!(told.contains("Volcano's built-in ones"), "{told}");
     assert_eq!(super::assumed(&request, Some(&json!({}))), None);
     std::fs::remove_dir_all(&directory).expect("it is ours");
+}
+
+/// A cluster that answers each list with a ConfigMap that is in all of them, and one of its own.
+struct OfChips;
+
+impl Cluster for OfChips {
+    fn call(&self, call: Call) -> BoxFuture<'static, Result<Answer, ClusterError>> {
+        let target = call
+            .target
+            .replace("&limit=500", "")
+            .replace("?limit=500", "");
+        let map = |name: &str| json!({ "metadata": { "namespace": "mindx-dl", "name": name } });
+        let list = json!({
+            "kind": "ConfigMapList", "apiVersion": "v1", "metadata": {},
+            "items": [map("common"), map(&target)],
+        });
+        let answer = Answer {
+            code: 200,
+            body: Bytes::from(list.to_string()),
+            warnings: Vec::new(),
+        };
+        Box::pin(async { Ok(answer) })
+    }
+
+    fn stream(&self, _: String) -> BoxFuture<'static, Result<ByteStream, ClusterError>> {
+        Box::pin(async { Ok(Box::pin(futures::stream::empty()) as ByteStream) })
+    }
+}
+
+#[tokio::test]
+async fn config_maps_of_chips_are_read_where_a_rule_wants_them() {
+    let names = async |argument: &str| {
+        let conf = format!(
+            "actions: allocate\ntiers:\n- plugins: [{{name: deviceshare, arguments: {{{argument}}}}}]\n"
+        );
+        let conf = driver::scheduler_conf::read(conf.as_bytes()).accepted();
+        let rules = engine::Settings {
+            placement: conf.expect("it is understood").placement,
+            ..engine::Settings::default()
+        };
+        let (engine, _) = engine::Engine::new(rules).expect("the rules are understood");
+        let mut settings = settings();
+        settings.engine = Some(driver::EngineSettings::new(engine));
+        let maps = of_cards(Arc::new(OfChips), &settings).await;
+        assert!(maps.iter().all(|map| map["kind"] == "ConfigMap"));
+        let names = maps.iter().map(|map| map["metadata"]["name"].to_string());
+        names.collect::<Vec<_>>()
+    };
+    assert_eq!(names("deviceshare.GPUSharingEnable: true").await, [""; 0]);
+    let told = names("deviceshare.AscendMindClusterVNPUEnable: true").await;
+    assert_eq!(told.len(), 3, "{told:?}");
+    assert!(told[0].contains("fieldSelector"), "{told:?}");
+    assert!(told[1].contains("labelSelector"), "{told:?}");
+    assert!(told[2].contains("common"), "{told:?}");
 }

@@ -1,20 +1,20 @@
 //! Questions to others than the API: what came of them.
 
+use api::kind::Kind;
 use api::time::Time;
-use api::volcano::chip_devices::{ChipReading, ChipSource};
-use api::volcano::device_config::DeviceConfig;
-use engine::ChipTeller;
+use api::volcano::chip_devices::ChipReading;
 use model::{Query, Question};
 
 use super::Driver;
-use crate::chips::{self, ChipLists};
-use crate::devices::{self, DeviceConfigs, Found};
+use crate::chips::ChipLists;
+use crate::devices::{DeviceConfigs, Found};
 use crate::extender::{Extending, Framed, Heard, Herald};
 use crate::log::Record;
 use crate::measures::{Counts, Measures, Reading};
 use crate::metrics::Level;
+use crate::readings::{Readings, Source};
 use crate::request::{Got, Request, RequestId, decoded};
-use crate::settings::Settings;
+use crate::settings::{EngineSettings, Settings};
 
 /// Whoever is asked.
 #[derive(Debug)]
@@ -24,9 +24,9 @@ pub(super) struct Asking {
     /// Whom Volcano's plugin `extender` asks.
     extender: Option<Extending>,
     /// What says in which parts cards can be had.
-    devices: Option<DeviceConfigs>,
+    devices: Option<Readings<DeviceConfigs>>,
     /// What says which chips there are.
-    chips: Option<ChipLists>,
+    chips: Option<Readings<ChipLists>>,
     /// What that is told.
     pub(super) herald: Option<Herald>,
 }
@@ -36,6 +36,7 @@ pub(super) struct Asking {
 enum Answer {
     Measured(Result<Reading, String>),
     Opined(Result<Heard, String>),
+    Configured(Result<Option<Found>, String>),
     Listed(Result<ChipReading, String>),
     /// Nothing is said to news but that they were heard.
     Told(Result<(), String>),
@@ -47,28 +48,41 @@ impl Answer {
         match self {
             Answer::Measured(reading) => reading.as_ref().map(Reading::text).map_err(Clone::clone),
             Answer::Opined(heard) => heard.as_ref().map(Heard::text).map_err(Clone::clone),
-            Answer::Listed(reading) => reading.as_ref().map(chips::text).map_err(Clone::clone),
+            Answer::Configured(found) => logged::<DeviceConfigs>(found),
+            Answer::Listed(reading) => logged::<ChipLists>(reading),
             Answer::Told(heard) => heard.clone().map(|()| String::new()),
         }
     }
+}
+
+fn logged<S: Source>(answer: &Result<S::Said, String>) -> Result<String, String> {
+    answer.as_ref().map(S::text).map_err(Clone::clone)
+}
+
+/// An answer as it was logged.
+fn read_back<S: Source>(answer: Result<String, String>) -> Result<Result<S::Said, String>, String> {
+    match answer {
+        Ok(text) => S::of_text(&text).map(Ok).ok_or_else(unreadable),
+        Err(why) => Ok(Err(why)),
+    }
+}
+
+fn unreadable() -> String {
+    "an answer cannot be read".to_owned()
 }
 
 impl Asking {
     /// Nobody is asked what no rule wants to know.
     pub(super) fn of(settings: &Settings) -> Asking {
         let engine = settings.engine.as_ref();
-        let source = |teller: ChipTeller| match teller.is_cluster {
-            true => ChipSource::Cluster,
-            false => ChipSource::Plugins,
-        };
+        let config = engine.and_then(|it| it.engine.device_config());
+        let chips = engine.and_then(EngineSettings::chip_source);
         let measuring = engine.filter(|it| it.engine.wants_measures());
         Asking {
             measures: measuring.and_then(|it| Measures::new(&it.metrics)),
             extender: engine.and_then(|it| Extending::new(it.engine.extender())),
-            devices: engine.and_then(|it| it.engine.device_config().map(DeviceConfigs::new)),
-            chips: engine
-                .and_then(|it| it.engine.chip_teller())
-                .map(|teller| ChipLists::new(source(teller))),
+            devices: config.map(|it| Readings::new(DeviceConfigs::new(it))),
+            chips: chips.map(|it| Readings::new(ChipLists::new(it))),
             herald: engine.and_then(|it| Herald::new(it.engine.extender())),
         }
     }
@@ -82,8 +96,8 @@ impl Asking {
 
     /// Whether all is known without which nothing can be decided.
     pub(super) fn is_ready(&self) -> bool {
-        self.devices.as_ref().is_none_or(DeviceConfigs::is_read)
-            && self.chips.as_ref().is_none_or(ChipLists::is_read)
+        self.devices.as_ref().is_none_or(Readings::is_read)
+            && self.chips.as_ref().is_none_or(Readings::is_read)
     }
 
     /// Whether nobody waits for an answer.
@@ -117,8 +131,8 @@ impl Asking {
     fn wake(&self) -> Option<Time> {
         let measures = self.measures.as_ref().and_then(Measures::wake);
         let extender = self.extender.as_ref().and_then(Extending::wake);
-        let devices = self.devices.as_ref().and_then(DeviceConfigs::wake);
-        let chips = self.chips.as_ref().and_then(ChipLists::wake);
+        let devices = self.devices.as_ref().and_then(Readings::wake);
+        let chips = self.chips.as_ref().and_then(Readings::wake);
         let herald = self.herald.as_ref().and_then(Herald::wake);
         let wakes = [measures, extender, devices, chips, herald];
         wakes.into_iter().flatten().min()
@@ -149,8 +163,9 @@ impl Driver {
         let herald = self.asking.herald.as_ref().filter(|it| it.asked(id));
         let chips = self.asking.chips.as_ref().filter(|it| it.asked(id));
         if let Some(chips) = chips {
-            let answer = Answer::Listed(chips.read(answer));
-            return self.answered(id, answer, now);
+            let (part, source) = (chips.part(), chips.source());
+            let reading = answer.and_then(|it| source.read(part, &it));
+            return self.answered(id, Answer::Listed(reading), now);
         }
         let answer = match (measures, extender, herald) {
             (Some(measures), ..) => {
@@ -175,23 +190,14 @@ impl Driver {
             self.inquired(id, answer, now);
             return Ok(());
         }
-        let unreadable = || "an answer cannot be read".to_owned();
         if self.asking.devices.as_ref().is_some_and(|it| it.asked(id)) {
-            let read = |text: String| devices::of_text(&text).ok_or_else(unreadable);
-            let answer = match answer {
-                Ok(text) => Ok(read(text)?),
-                Err(why) => Err(why),
-            };
-            self.configured(id, answer, now);
+            let answer = Answer::Configured(read_back::<DeviceConfigs>(answer)?);
+            self.answered(id, answer, now);
             return Ok(());
         }
         if self.asking.chips.as_ref().is_some_and(|it| it.asked(id)) {
-            let read = |text: String| chips::of_text(&text).ok_or_else(unreadable);
-            let answer = match answer {
-                Ok(text) => Ok(read(text)?),
-                Err(why) => Err(why),
-            };
-            self.answered(id, Answer::Listed(answer), now);
+            let answer = Answer::Listed(read_back::<ChipLists>(answer)?);
+            self.answered(id, answer, now);
             return Ok(());
         }
         let extender = self.asking.extender.as_ref();
@@ -234,6 +240,7 @@ impl Driver {
                     .for_each(|it| it.answered(id, heard.clone()));
                 self.put_opinions(now);
             }
+            Answer::Configured(found) => self.configured(found, now),
             Answer::Listed(reading) => self.chips_listed(reading, now),
             Answer::Told(heard) => {
                 let herald = self.asking.herald.as_mut();
@@ -251,55 +258,36 @@ impl Driver {
             return;
         };
         let news = chips.answered(answer, now);
-        if let Some(cycles) = self.cycles.as_mut().filter(|_| !news.nodes.is_empty()) {
-            cycles.put_chips(chips.known().clone(), &news.nodes, &self.mirror, now);
+        if let (Some(nodes), Some(cycles)) = (news.change, self.cycles.as_mut()) {
+            let known = chips.source().known().clone();
+            cycles.put_chips(known, &nodes, &self.mirror, now);
         }
-        if let Some(trouble) = news.trouble {
-            self.notice(Level::Warning, trouble);
-        }
+        self.tell_troubles(ChipLists::REASON, news.troubles, now);
     }
 
     /// Takes an answer about the device plugins' ConfigMap; any other is given back.
     pub(super) fn devices_got(&mut self, id: RequestId, answer: Got, now: Time) -> Option<Got> {
-        let devices = self.asking.devices.as_ref().filter(|it| it.asked(id));
-        let Some(devices) = devices else {
+        let devices = self.asking.devices.as_ref();
+        if devices.is_none_or(|it| !it.asked(id)) {
             return Some(answer);
-        };
-        let found = decoded(devices.key().kind, answer);
+        }
+        let found = decoded(Kind::ConfigMap, answer).map_err(|it| it.message.to_string());
         let found = found.map(|it| it.as_ref().map(Found::of));
-        self.configured(id, found.map_err(|it| it.message.to_string()), now);
+        self.answered(id, Answer::Configured(found), now);
         None
     }
 
-    /// What the ConfigMap says counts, and what is wrong with it is told.
-    fn configured(&mut self, id: RequestId, answer: Result<Option<Found>, String>, now: Time) {
-        let told = &answer;
-        self.note(|| Record::Answered {
-            now,
-            id,
-            answer: told
-                .as_ref()
-                .map(|it| devices::text(it.as_ref()))
-                .map_err(Clone::clone),
-        });
+    /// What the device plugins' ConfigMap says counts, and what is wrong with it is told.
+    fn configured(&mut self, answer: Result<Option<Found>, String>, now: Time) {
         let Some(devices) = &mut self.asking.devices else {
             return;
         };
         let news = devices.answered(answer, now);
-        let key = devices.key().clone();
-        if let Some(config) = news.config {
-            self.put_device_config(config, now);
-        }
-        if let Some(trouble) = news.trouble {
-            self.devices_wrong(&key, trouble, now);
-        }
-    }
-
-    /// What is known of cards is another thing: whatever tells of them is read again.
-    fn put_device_config(&mut self, config: DeviceConfig, now: Time) {
-        if let Some(cycles) = &mut self.cycles {
+        if let (Some(config), Some(cycles)) = (news.change, self.cycles.as_mut()) {
+            // Whatever tells of cards is read again.
             cycles.put_device_config(config, &self.mirror, &mut self.writes, now);
         }
+        self.tell_troubles(DeviceConfigs::REASON, news.troubles, now);
     }
 
     /// The next question, once there are nodes to ask about.
@@ -308,12 +296,12 @@ impl Driver {
             return None;
         }
         let devices = self.asking.devices.as_mut();
-        if let Some(get) = devices.and_then(|it| it.poll(id, now)) {
-            return Some(get);
+        if let Some(request) = devices.and_then(|it| it.poll(id, now)) {
+            return Some(request);
         }
         let chips = self.asking.chips.as_mut();
-        if let Some(ask) = chips.and_then(|it| it.poll(id, now)) {
-            return Some(Request::Ask(ask));
+        if let Some(request) = chips.and_then(|it| it.poll(id, now)) {
+            return Some(request);
         }
         self.tell_news(now);
         let measures = self.asking.measures.as_mut();

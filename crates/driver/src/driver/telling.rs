@@ -1,17 +1,23 @@
 //! What people are told: lines for the log, and events at objects.
 
+use api::core::Node;
 use api::events::{Involved, Note, Tone};
-use api::intent::{ObjectKey, Refusal};
+use api::intent::Refusal;
 use api::kind::Kind;
 use api::time::Time;
 use controllers::Refused;
 
 use super::Driver;
 use crate::cycle::Cycles;
-use crate::devices::Found;
 use crate::metrics::{Level, Notice};
+use crate::readings::Trouble;
 use crate::work::WorkKey;
 use crate::writes::{self, Over};
+
+/// Of so many things that are wrong with what was read it is logged what they are.
+const LINES_MAX: usize = 5;
+/// Of so many it is told at their objects: all nodes may have one at once.
+const TOLD_AT_MAX: usize = 64;
 
 /// Bad news.
 fn warning<'a>(component: &'a str, reason: &'a str, message: &'a str) -> Note<'a> {
@@ -69,27 +75,48 @@ impl Driver {
         }
     }
 
-    /// What is wrong with the device plugins' ConfigMap is told at it, if it is there.
-    pub(super) fn devices_wrong(
-        &mut self,
-        key: &ObjectKey,
-        (text, found): (String, Option<Found>),
-        now: Time,
-    ) {
-        let engine = self.settings.engine.as_ref();
-        if let (Some(found), Some(engine)) = (found, engine) {
-            let involved = Involved {
-                kind: key.kind,
-                namespace: &key.namespace,
-                name: &key.name,
-                uid: &found.uid,
-                resource_version: &found.version,
-            };
-            let note = warning(&engine.component, "InvalidDeviceConfig", &text);
-            let intent = api::events::intent(&involved, &note, now);
-            self.writes.note(intent, now);
+    /// What is wrong with what was read is told in the log, and at the node of which it speaks; at the
+    /// ConfigMap where it speaks of none that is here.
+    pub(super) fn tell_troubles(&mut self, reason: &str, troubles: Vec<Trouble>, now: Time) {
+        for trouble in troubles.iter().take(TOLD_AT_MAX) {
+            self.tell_trouble(reason, trouble, now);
         }
-        self.notice(Level::Warning, text);
+        let more = troubles.len().saturating_sub(LINES_MAX);
+        for trouble in troubles.into_iter().take(LINES_MAX) {
+            self.notice(Level::Warning, trouble.text);
+        }
+        if more > 0 {
+            let text = format!("{more} more are not as they should be ({reason})");
+            self.notice(Level::Warning, text);
+        }
+    }
+
+    fn tell_trouble(&mut self, reason: &str, trouble: &Trouble, now: Time) {
+        let Some(engine) = &self.settings.engine else {
+            return;
+        };
+        let node = trouble.node.as_deref();
+        let node = node.and_then(|name| self.mirror.get::<Node>("", name));
+        let involved = match (node, &trouble.map) {
+            (Some(node), _) => Involved {
+                kind: Kind::Node,
+                namespace: "",
+                name: &node.metadata.name,
+                uid: &node.metadata.uid,
+                resource_version: &node.metadata.resource_version,
+            },
+            (None, Some(map)) => Involved {
+                kind: Kind::ConfigMap,
+                namespace: &map.namespace,
+                name: &map.name,
+                uid: &map.uid,
+                resource_version: &map.version,
+            },
+            (None, None) => return,
+        };
+        let note = warning(&engine.component, reason, &trouble.text);
+        let intent = api::events::intent(&involved, &note, now);
+        self.writes.note(intent, now);
     }
 
     /// The next line for the log.

@@ -5,8 +5,8 @@ use std::fmt::Write as _;
 
 use api::core::Pod;
 use model::{
-    Amount, CardFamily, DeviceLack, Gang, GroupLack, Key, Missing, NoFit, NumaLack, Phase,
-    QuotaGap, Reason, Refusal, Tables, TaskId, TaskWait, VolumeLack, Within,
+    Amount, CardFamily, CardLack, DeviceLack, Gang, GroupLack, Key, Missing, NoFit, NumaLack,
+    Phase, QuotaGap, Reason, Refusal, Tables, TaskId, TaskWait, VolumeLack, Within,
 };
 
 /// What stands before the plain sentence in a condition's message.
@@ -317,10 +317,16 @@ fn refusal_text(refusal: &Refusal) -> String {
         Refusal::Spread => "node(s) didn't match pod topology spread constraints".to_owned(),
         Refusal::OfOthers => "node(s) belong to other schedulers".to_owned(),
         Refusal::OutOfShard => "node isn't in scheduler node shard".to_owned(),
-        Refusal::Cards { family, .. } => match family {
-            CardFamily::Shared => "GpuShare no enough gpu".to_owned(),
-            CardFamily::Virtual => "hami-vgpuDeviceSharing error".to_owned(),
-            CardFamily::Npu | CardFamily::Chip => "no ascend device available".to_owned(),
+        Refusal::Cards { family, why } => match (family, why) {
+            (CardFamily::Shared, _) => "GpuShare no enough gpu".to_owned(),
+            (CardFamily::Virtual, _) => "hami-vgpuDeviceSharing error".to_owned(),
+            (CardFamily::Npu, _) => "no ascend device available".to_owned(),
+            // What upstream finds at its first look at a node.
+            (CardFamily::Chip, CardLack::Few | CardLack::SetApart | CardLack::Taken) => {
+                "preCheckNodePredicate failure".to_owned()
+            }
+            // Of what comes after it upstream's text is empty.
+            (CardFamily::Chip, _) => format!("node(s) {}", refusal.words()),
         },
         Refusal::Extender { why, .. } => why.to_string(),
         Refusal::Unanswered => "node(s) were not yet answered for by the extender".to_owned(),

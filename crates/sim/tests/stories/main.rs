@@ -3,6 +3,7 @@
 
 mod asked;
 mod asking;
+mod chips;
 mod drivers;
 mod foretold;
 mod journey;

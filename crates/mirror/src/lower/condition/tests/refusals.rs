@@ -107,8 +107,10 @@ rows! {
         (Refusal::Cards { family: CardFamily::Virtual, why: CardLack::Taken }, "hami-vgpuDeviceSharing error", Volcano("deviceshare"));
     Refusal::Cards { family: CardFamily::Npu, .. } =>
         (Refusal::Cards { family: CardFamily::Npu, why: CardLack::Taken }, "no ascend device available", Volcano("deviceshare"));
+    Refusal::Cards { family: CardFamily::Chip, why: CardLack::Few | CardLack::SetApart | CardLack::Taken } =>
+        (Refusal::Cards { family: CardFamily::Chip, why: CardLack::Taken }, "preCheckNodePredicate failure", Volcano("deviceshare"));
     Refusal::Cards { family: CardFamily::Chip, .. } =>
-        (Refusal::Cards { family: CardFamily::Chip, why: CardLack::Unsettled }, "no ascend device available", Ours("upstream has an empty text, or the name of a function"));
+        (Refusal::Cards { family: CardFamily::Chip, why: CardLack::Unsettled }, "node(s) whose device plugin has yet to make parts of another size (AscendReal)", Ours("upstream has an empty text"));
     Refusal::Extender { .. } =>
         (Refusal::Extender { verb: "predicate", why: "not today".into() }, "not today", Volcano("extender"));
     Refusal::Unanswered =>

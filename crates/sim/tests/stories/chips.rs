@@ -1,0 +1,160 @@
+//! Chips of which MindCluster's ConfigMaps tell, in a cluster that is a list of objects.
+
+use api::ask::Subject;
+use api::kind::Kind;
+use serde_json::{Value, json};
+use sim::{Change, Rehearsal, Trace, TraceSettings};
+
+use crate::drivers::drivers_by;
+use crate::rehearsed::{NOW, group, node, only_makers, pod, queue};
+
+fn drivers() -> driver::Settings {
+    let conf = "actions: \"enqueue, allocate\"
+tiers:
+- plugins: [{name: gang}, {name: predicates}]
+- plugins: [{name: deviceshare, arguments: {deviceshare.AscendMindClusterVNPUEnable: true}}]
+";
+    let conf = driver::scheduler_conf::read(conf.as_bytes()).accepted();
+    let rules = engine::Settings {
+        placement: conf.expect("it is understood").placement,
+        ..engine::Settings::default()
+    };
+    drivers_by(1, rules)
+}
+
+/// A node with two chips, and what tells which they are, and those of another node.
+fn plane() -> Vec<Value> {
+    let mut npus = node("n1", "16");
+    for list in ["allocatable", "capacity"] {
+        npus["status"][list] = npus["status"]["allocatable"].clone();
+        npus["status"][list]["huawei.com/npu-core"] = json!("16");
+    }
+    npus["metadata"]["labels"] =
+        json!({ "accelerator": "huawei-Ascend310P", "servertype": "Ascend310P-8" });
+    let name = "cluster-info-device-0";
+    let said = json!({
+        "mindx-dl-deviceinfo-n1": { "DeviceList": {
+            "huawei.com/Ascend310P": "Ascend310P-0,Ascend310P-1",
+        }},
+        "mindx-dl-deviceinfo-n2": { "DeviceList": { "huawei.com/Ascend310P": "Ascend310P-0" }},
+    });
+    let map = json!({
+        "apiVersion": "v1", "kind": "ConfigMap",
+        "metadata": {
+            "namespace": "mindx-dl", "name": name, "labels": { "mx-consumer-volcano": "true" },
+        },
+        "data": { name: said.to_string() },
+    });
+    vec![npus, map]
+}
+
+fn wants(mut pod: Value, cores: u32) -> Value {
+    let limits = json!({ "cpu": "1", "huawei.com/npu-core": cores.to_string() });
+    pod["metadata"]["labels"] = json!({ "ring-controller.atlas": "ascend-310P" });
+    pod["spec"]["containers"][0]["resources"] = json!({ "requests": limits, "limits": limits });
+    pod
+}
+
+fn rehearsal(cores: u32) -> Rehearsal {
+    let mut objects = plane();
+    objects.extend([
+        wants(pod("team-a", "train", 0, "1", None), cores),
+        group("team-a", "train", "default", 1),
+        queue("default", None),
+    ]);
+    Rehearsal::of(objects, only_makers(drivers()), NOW)
+}
+
+#[test]
+fn chips_that_a_config_map_tells_of_are_known_to_an_explanation() {
+    let explained = |cores| {
+        let subject = Subject {
+            kind: Kind::PodGroup,
+            namespace: "team-a".to_owned(),
+            name: "train".to_owned(),
+        };
+        let found = rehearsal(cores).explain(&subject);
+        found.expect("it is there").message.unwrap_or_default()
+    };
+    let message = explained(3);
+    assert!(
+        message.contains("neither whole chips nor a part"),
+        "{message}"
+    );
+    let message = explained(16);
+    assert!(!message.contains("no list of devices"), "{message}");
+}
+
+#[test]
+fn chips_are_given_out_in_a_rehearsal() {
+    let mut rehearsal = rehearsal(16);
+    assert!(rehearsal.settle(), "the cluster comes to rest");
+    let before = rehearsal.look();
+    // Both chips of the one node are taken, of the other one is free.
+    let more = wants(pod("team-a", "more", 0, "1", None), 8);
+    let mut other = plane().remove(0);
+    other["metadata"]["name"] = json!("n2");
+    for object in [other, group("team-a", "more", "default", 1), more] {
+        let change = Change::read(&object, "team-a").expect("it is understood");
+        assert_eq!(rehearsal.change(&change), [], "nothing is refused");
+    }
+    assert!(rehearsal.settle(), "and again");
+    let outcome = format!("{:?}", rehearsal.outcome(&before));
+    assert!(outcome.contains("n2"), "{outcome}");
+}
+
+#[test]
+fn a_part_of_a_chip_is_made_at_once_in_a_rehearsal() {
+    let mut rehearsal = rehearsal(2);
+    assert!(rehearsal.settle(), "the cluster comes to rest");
+    let before = rehearsal.look();
+    // Beside a part that is not made yet the node would give out none of this size.
+    let other = wants(pod("team-a", "other", 0, "1", None), 1);
+    for object in [group("team-a", "other", "default", 1), other] {
+        let change = Change::read(&object, "team-a").expect("it is understood");
+        assert_eq!(rehearsal.change(&change), [], "nothing is refused");
+    }
+    assert!(rehearsal.settle(), "and again");
+    let outcome = format!("{:?}", rehearsal.outcome(&before));
+    assert!(outcome.contains("n1"), "{outcome}");
+}
+
+#[test]
+fn chips_are_given_out_in_a_simulated_cluster() {
+    let asked = TraceSettings {
+        seed: 1,
+        for_ms: 3_600_000,
+        namespace: "default".to_owned(),
+        duration_ms: 600_000,
+        faults: Vec::new(),
+    };
+    let job = |name: &str, cores: u32| {
+        let template = wants(
+            json!({ "spec": {
+                "restartPolicy": "Never", "containers": [{ "name": "main", "image": "busybox" }],
+            }}),
+            cores,
+        );
+        json!({
+            "apiVersion": "batch.volcano.sh/v1alpha1", "kind": "Job", "metadata": { "name": name },
+            "spec": {
+                "queue": "default", "minAvailable": 1, "schedulerName": "volcano",
+                "tasks": [{ "name": "work", "replicas": 1, "template": template }],
+            },
+        })
+    };
+    let trace = Trace::read(&plane(), &[job("one", 16), job("two", 8)], asked);
+    let mut play = trace
+        .expect("it is understood")
+        .begin(drivers())
+        .expect("it is taken");
+    while play.step() {}
+    let report = play.report();
+    assert_eq!(report.findings, []);
+    let times = report.workloads.iter().map(|it| {
+        let started = it.started_ms.map(|ms| ms / 1_000);
+        (&*it.name, started)
+    });
+    let times: Vec<_> = times.collect();
+    assert_eq!(times, [("one", Some(0)), ("two", Some(600))]);
+}
