@@ -160,7 +160,7 @@ mod tests {
         assert!(target(&lists, 1).contains("cluster-info-node-cm"));
         let (nodes, troubles) = lists.take(0, reading(&["a"]));
         assert_eq!(nodes, Some(BTreeSet::from(["n1".to_owned()])));
-        let text = "ConfigMap mindx-dl/m does not say which chips there are: a";
+        let text = "MindCluster's ConfigMap mindx-dl/m does not say which chips there are: a";
         assert_eq!(troubles[0].text, text);
         let (nodes, troubles) = lists.take(1, reading(&[]));
         assert_eq!(nodes, Some(BTreeSet::from(["n2".to_owned()])));

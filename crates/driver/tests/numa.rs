@@ -116,7 +116,7 @@ fn a_job_is_told_of_its_numa_node_and_holds_it_until_its_node_has_told() {
     job(&mut world, "three", 2);
     let said = message(&world, "three-w-0");
     assert!(
-        said.contains("plugin numa-aware predicates failed for container main"),
+        said.contains("container main cannot be assigned by numa"),
         "{said}"
     );
 
