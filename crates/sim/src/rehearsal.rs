@@ -31,7 +31,7 @@ use store::{LoadError, Response, User, Watch};
 
 use crate::calls;
 use crate::random::Random;
-use crate::wire::{Answered, Next, Server};
+use crate::wire::{Answered, Next, Server, refusal_of, told};
 
 pub use change::{Change, Named, Refused, WHAT_IF};
 pub use outcome::{Before, Fate, Gone, Leaves, Outcome};
@@ -248,7 +248,7 @@ impl Rehearsal {
                 let response = self.call(&call::get(key.kind, &key.namespace, &key.name));
                 let answer = match response.code {
                     200 => raw(response.body),
-                    _ => Err(refusal(&response)),
+                    _ => Err(refusal_of(&response)),
                 };
                 self.driver.handle_got(id, answer, self.now);
             }
@@ -260,7 +260,7 @@ impl Rehearsal {
                 let response = self.call(&call::list(kind, limit, &continue_token));
                 let page = match response.code {
                     200 => call::page(&response.body).map_err(|error| unreadable(&error)),
-                    _ => Err(refusal(&response)),
+                    _ => Err(refusal_of(&response)),
                 };
                 self.driver.handle_page(id, page, self.now);
             }
@@ -275,7 +275,7 @@ impl Rehearsal {
                 Answered::Stream(watch) => drop(self.watches.insert(id, watch)),
                 Answered::Whole(response) => {
                     self.driver
-                        .handle_closed(id, Some(refusal(&response)), self.now);
+                        .handle_closed(id, Some(refusal_of(&response)), self.now);
                 }
             },
             Request::Write(intent) => {
@@ -395,18 +395,6 @@ fn raw(body: Vec<u8>) -> Result<Option<Box<serde_json::value::RawValue>>, Refusa
     serde_json::from_slice(&body)
         .map(Some)
         .map_err(|error| unreadable(&error))
-}
-
-/// What somebody hears who asks the cluster's API.
-pub(crate) fn told(response: Response) -> Result<Vec<u8>, String> {
-    match response.code {
-        200 => Ok(response.body),
-        _ => Err(refusal(&response).message.into()),
-    }
-}
-
-fn refusal(response: &Response) -> Refusal {
-    call::refusal(response.code, response.retry_after_seconds, &response.body)
 }
 
 fn unreadable(error: &serde_json::Error) -> Refusal {

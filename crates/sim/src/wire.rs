@@ -4,6 +4,7 @@ use std::collections::BTreeSet;
 
 use api::admission::{Facts, Review, Verdict};
 use api::call::{self, Call, WatchLine};
+use api::intent::Refusal;
 use api::kind::Kind;
 use api::time::Time;
 use serde_json::{Value, json};
@@ -410,4 +411,17 @@ pub(crate) enum Next {
 
 fn admit(question: &Review<'_>, facts: &dyn Facts) -> Verdict {
     review::review(question, facts)
+}
+
+/// What an answer refuses, and why.
+pub(crate) fn refusal_of(response: &Response) -> Refusal {
+    call::refusal(response.code, response.retry_after_seconds, &response.body)
+}
+
+/// What somebody hears who asks the cluster's API.
+pub(crate) fn told(response: Response) -> Result<Vec<u8>, String> {
+    match response.code {
+        200 => Ok(response.body),
+        _ => Err(refusal_of(&response).message.into()),
+    }
 }

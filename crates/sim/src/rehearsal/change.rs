@@ -401,7 +401,7 @@ impl Rehearsal {
         Some(Refused {
             what,
             code: response.code,
-            message: super::refusal(&response).message.into(),
+            message: crate::wire::refusal_of(&response).message.into(),
         })
     }
 }

@@ -11,8 +11,8 @@ use serde_json::{Value, json};
 
 use super::{Answer, Event, World};
 use crate::fault::Fault;
-use crate::rehearsal::told;
 use crate::stored::{list, text};
+use crate::wire::told;
 
 /// A late answer comes so much later at most.
 const LATE_MS: i64 = 60_000;

@@ -12,7 +12,7 @@ use super::trouble::ACCOUNT;
 use super::{Answer, Asked, Event, Owner, World};
 use crate::calls;
 use crate::fault::Fault;
-use crate::wire::Answered;
+use crate::wire::{Answered, refusal_of};
 
 /// A write that is told to be lost is done so much later at most.
 const OVERDUE_MS: i64 = 5_000;
@@ -425,10 +425,6 @@ impl World {
             Answered::Stream(_) => Response::text(500, "a watch was answered where none was asked"),
         }
     }
-}
-
-fn refusal_of(response: &Response) -> Refusal {
-    call::refusal(response.code, response.retry_after_seconds, &response.body)
 }
 
 fn reading(target: String) -> Call {

@@ -9,7 +9,7 @@ use serde_json::value::RawValue;
 
 use super::{Answer, Event, Owner, Stream, World};
 use crate::fault::Fault;
-use crate::wire::{Answered, Next};
+use crate::wire::{Answered, Next, refusal_of};
 
 /// How late a line is at most.
 const LATE_MS: i64 = 60_000;
@@ -43,11 +43,7 @@ impl World {
                 });
                 Ok(())
             }
-            Answered::Whole(response) => Err(call::refusal(
-                response.code,
-                response.retry_after_seconds,
-                &response.body,
-            )),
+            Answered::Whole(response) => Err(refusal_of(&response)),
         }
     }
 
