@@ -3,7 +3,6 @@
 
 mod words;
 
-use std::cmp::Reverse;
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
@@ -15,7 +14,7 @@ use api::time::Time;
 use api::volcano::{Job, JobPhase, PodGroup};
 use engine::{Engine, Explanation, Remedy};
 use mirror::{Mirror, group_name, lone_pod, native_gang};
-use model::{Amount, Key, Ownership, Refusal, Tables};
+use model::{Amount, Key, Ownership, Refusal, Tables, told_alike};
 
 /// Stands among namespaces for what is in none: nodes.
 pub const NODES: &str = "";
@@ -135,25 +134,16 @@ fn told_refusals(
     sees: &dyn Fn(&str) -> bool,
 ) -> Vec<Refusals> {
     let sees_nodes = sees(NODES);
-    let mut told: Vec<Refusals> = Vec::new();
-    for (why, nodes) in refusals {
+    let told = told_alike(refusals, |why| {
         let are = match sees_nodes {
             true => why.words_in_full(),
             false => why.words(),
         };
-        let more = explanation.notes.get(why).map(words::of_note);
-        let alike = told.iter_mut().find(|it| it.are == are && it.more == more);
-        match alike {
-            Some(alike) => alike.nodes += nodes,
-            None => told.push(Refusals {
-                nodes: *nodes,
-                are,
-                more,
-            }),
-        }
-    }
-    told.sort_by_key(|it| Reverse(it.nodes));
-    told
+        (are, explanation.notes.get(why).map(words::of_note))
+    });
+    let told = told.into_iter();
+    told.map(|((are, more), nodes)| Refusals { nodes, are, more })
+        .collect()
 }
 
 /// The gang that a question is about.

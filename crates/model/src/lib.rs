@@ -89,6 +89,7 @@ pub use queue::{Branch, GroupLimits, NodeGroups, Queue, QueueSpec, QueueState, T
 pub use ranked::{Rank, Ranked};
 pub use reason::{
     CardLack, DeviceLack, GroupLack, Misplaced, Missing, NoFit, QuotaGap, Reason, Refusal,
+    told_alike,
 };
 pub use resource::{Amount, Kind, Limits, ResourceKinds, Share, Vector, shown};
 pub use roles::{TOPOLOGY_ROLES_MAX, TaskTopology, TopologyFault};

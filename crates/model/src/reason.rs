@@ -3,9 +3,9 @@
 //! `mirror` maps each variant to upstream's condition or event string; `explain`, the command line
 //! and the dashboard print [`Reason::sentence`].
 
+mod alike;
 mod lacks;
 
-use std::cmp::Reverse;
 use std::fmt::Write as _;
 use std::sync::Arc;
 
@@ -18,6 +18,7 @@ use crate::roles::{TOPOLOGY_ROLES_MAX, TopologyFault};
 use crate::shape::VolumeLack;
 use crate::topology::{Highest, Within};
 
+pub use alike::told_alike;
 pub use lacks::{CardLack, DeviceLack, GroupLack};
 
 /// Why a gang or a task waits, or has to leave its node. Every variant occurs in a scenario of `placement`.
@@ -509,15 +510,7 @@ impl NoFit {
                     "{head} is refused by {}",
                     count(self.nodes, "node", "nodes")
                 );
-                let mut told: Vec<(String, u32)> = Vec::new();
-                for (refusal, nodes) in &self.refusals {
-                    let words = refusal.words();
-                    match told.iter_mut().find(|(before, _)| *before == words) {
-                        Some((_, sum)) => *sum += nodes,
-                        None => told.push((words, *nodes)),
-                    }
-                }
-                told.sort_by_key(|(_, nodes)| Reverse(*nodes));
+                let told = told_alike(&self.refusals, Refusal::words);
                 for (at, (words, nodes)) in told.iter().enumerate() {
                     let separator = if at == 0 { ": " } else { ", " };
                     let _ = write!(text, "{separator}{nodes} {words}");

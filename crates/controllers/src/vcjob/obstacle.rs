@@ -78,33 +78,21 @@ impl Word {
         }
     }
 
-    /// The reason of the event, which is upstream's where it has one.
-    pub(super) const fn event(self) -> &'static str {
+    /// The reason of the event, which is upstream's where it has one, and what upstream's text begins with: what
+    /// only waits, and what upstream tells nobody, is told as it is.
+    pub(super) const fn event(self) -> (&'static str, &'static str) {
         match self {
             Word::ClaimNotFound
             | Word::ClaimTaken
             | Word::AccessMode
             | Word::ClassNotFound
             | Word::NoDefaultClass
-            | Word::ZeroCapacity => "PVCError",
-            Word::GroupTaken | Word::QueueNotFound => "PodGroupError",
-            Word::Plugin | Word::ServiceNotReady => "PluginError",
-            Word::PodTaken => "FailedCreate",
-        }
-    }
-
-    /// What upstream's event begins with. What only waits, and what upstream tells nobody, is told as it is.
-    pub(super) const fn failed(self) -> &'static str {
-        match self {
-            Word::ClaimNotFound
-            | Word::ClaimTaken
-            | Word::AccessMode
-            | Word::ClassNotFound
-            | Word::NoDefaultClass
-            | Word::ZeroCapacity => "Failed to create PVC, err: ",
-            Word::GroupTaken => "Failed to create PodGroup, err: ",
-            Word::Plugin => "Execute plugin when job add failed, err: ",
-            Word::QueueNotFound | Word::ServiceNotReady | Word::PodTaken => "",
+            | Word::ZeroCapacity => ("PVCError", "Failed to create PVC, err: "),
+            Word::GroupTaken => ("PodGroupError", "Failed to create PodGroup, err: "),
+            Word::QueueNotFound => ("PodGroupError", ""),
+            Word::Plugin => ("PluginError", "Execute plugin when job add failed, err: "),
+            Word::ServiceNotReady => ("PluginError", ""),
+            Word::PodTaken => ("FailedCreate", ""),
         }
     }
 

@@ -513,9 +513,10 @@ fn explain(view: &View<'_>, obstacle: Option<&Obstacle>, next: &mut Next) {
         if &*before.reason != reason {
             let entry = view.entry("obstacle");
             let occasion = view.occasion(&entry);
-            let text = format!("{}{}", obstacle.word.failed(), obstacle.message);
+            let (told_as, begin) = obstacle.word.event();
+            let text = format!("{begin}{}", obstacle.message);
             next.notes
-                .push(occasion.warning(obstacle.word.event(), &text, view.inputs.now));
+                .push(occasion.warning(told_as, &text, view.inputs.now));
         }
         state.reason = reason.into();
         state.message = obstacle.message.clone().into();

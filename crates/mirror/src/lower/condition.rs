@@ -1,12 +1,11 @@
 //! Reasons → upstream's words (`specs/volcano.md` 3.3 and A.4), followed by the plain sentence.
 
-use std::collections::BTreeMap;
 use std::fmt::Write as _;
 
 use api::core::Pod;
 use model::{
     Amount, CardFamily, CardLack, DeviceLack, Gang, GroupLack, Key, Missing, NoFit, NumaLack,
-    Phase, QuotaGap, Reason, Refusal, Tables, TaskId, TaskWait, VolumeLack, Within,
+    Phase, QuotaGap, Reason, Refusal, Tables, TaskId, TaskWait, VolumeLack, Within, told_alike,
 };
 
 /// What stands before the plain sentence in a condition's message.
@@ -230,12 +229,8 @@ fn fit_error(no_fit: &NoFit) -> String {
         return claim_text(&no_fit.pod, claim, *why);
     }
     // Upstream has one text for several of our reasons, and counts by text.
-    let mut counts: BTreeMap<String, u32> = BTreeMap::new();
-    for (refusal, nodes) in &no_fit.refusals {
-        *counts.entry(refusal_text(refusal)).or_default() += nodes;
-    }
-    let counts = counts.into_iter();
-    let mut reasons: Vec<String> = counts
+    let told = told_alike(&no_fit.refusals, refusal_text).into_iter();
+    let mut reasons: Vec<String> = told
         .map(|(text, nodes)| format!("{nodes} {text}"))
         .collect();
     reasons.sort();
