@@ -71,6 +71,10 @@ const RULES: &[Rule] = &[
         find: sources::reasons,
     },
     Rule {
+        name: "screens: a scenario of placement fits on one",
+        find: texts::screens,
+    },
+    Rule {
         name: "tree: at most 300 crates, no tokio below the line",
         find: crates::tree,
     },

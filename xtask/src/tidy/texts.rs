@@ -29,6 +29,24 @@ const WORDS: &[&str] = &[
     "/work/",
 ];
 
+/// Where the scenarios of placement lie.
+const SCENARIOS: &str = "crates/placement/scenarios/";
+/// A scenario is read at one glance.
+const SCREEN_LINES: usize = 50;
+
+/// Scenarios of placement that do not fit on a screen.
+pub fn screens(tree: &Tree) -> anyhow::Result<Vec<String>> {
+    let scenarios = tree
+        .ending(".txt")
+        .filter(|(path, _)| path.starts_with(SCENARIOS));
+    let long = scenarios.filter_map(|(path, text)| {
+        let lines = text.lines().count();
+        let is_long = lines > SCREEN_LINES;
+        is_long.then(|| format!("{path} has {lines} lines, a screen {SCREEN_LINES}: split it"))
+    });
+    Ok(long.collect())
+}
+
 /// Whether the habits are there.
 pub fn pages(tree: &Tree) -> anyhow::Result<Vec<String>> {
     let mut findings: Vec<String> = PAGES
