@@ -587,8 +587,10 @@ pub enum Refusal {
         /// Why not.
         why: DeviceLack,
     },
-    /// A topology spread constraint.
+    /// A topology spread constraint: one more here would be too uneven.
     Spread,
+    /// A topology spread constraint over a key that the node has no label of.
+    SpreadLabel,
     /// Too little cpu or memory would be left for the idle pieces of a scarce resource.
     OutOfProportion {
         /// The scarce resource's name.
@@ -667,6 +669,7 @@ impl Refusal {
             Refusal::LittleStorage => "without enough free storage".to_owned(),
             Refusal::Devices { why } => why.words(),
             Refusal::Spread => "beyond the allowed skew".to_owned(),
+            Refusal::SpreadLabel => "without the label to spread over".to_owned(),
             Refusal::OutOfProportion { resource } => {
                 format!("that would have too little left beside {resource}")
             }

@@ -173,6 +173,7 @@ enum Bar {
     Affinity,
     AntiAffinity,
     ExistingAntiAffinity,
+    SpreadLabel,
     Spread,
 }
 
@@ -182,6 +183,7 @@ impl Bar {
             Bar::Affinity => Refusal::PodAffinity,
             Bar::AntiAffinity => Refusal::PodAntiAffinity,
             Bar::ExistingAntiAffinity => Refusal::ExistingAntiAffinity,
+            Bar::SpreadLabel => Refusal::SpreadLabel,
             Bar::Spread => Refusal::Spread,
         }
     }
@@ -290,7 +292,7 @@ impl Partition {
                 verdict.attraction += sums.with_a_say(room) * weight;
             }),
             Rule::Even(spread, is_one) if spread.required => {
-                self.outside.forbid(Bar::Spread);
+                self.outside.forbid(Bar::SpreadLabel);
                 let most = allowed(spread, tally, room) - i64::from(is_one);
                 self.tell(tally, |verdict, sums| {
                     if sums.staying(room) > most {

@@ -32,7 +32,8 @@ pub(super) fn lifted(case: &Case<'_, '_>, no_fit: &NoFit) -> Vec<Draft> {
             shape.ports.clear()
         }));
     }
-    if refuses(no_fit, |why| *why == Refusal::Spread) {
+    let is_spread = |why: &Refusal| matches!(why, Refusal::Spread | Refusal::SpreadLabel);
+    if refuses(no_fit, is_spread) {
         drafts.extend(dropped(case, Remedy::DropSpread, |shape| {
             shape.spread.retain(|spread| !spread.required);
         }));

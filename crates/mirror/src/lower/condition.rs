@@ -310,6 +310,9 @@ fn refusal_text(refusal: &Refusal) -> String {
         } => "resourceclaim not available on the node".to_owned(),
         Refusal::Devices { .. } => "cannot allocate all claims".to_owned(),
         Refusal::Spread => "node(s) didn't match pod topology spread constraints".to_owned(),
+        Refusal::SpreadLabel => "node(s) didn't match pod topology spread constraints (missing \
+             required label)"
+            .to_owned(),
         Refusal::OfOthers => "node(s) belong to other schedulers".to_owned(),
         Refusal::OutOfShard => "node isn't in scheduler node shard".to_owned(),
         Refusal::Cards { family, why } => match (family, why) {

@@ -192,10 +192,12 @@ impl<'a> Anew<'a> {
         if self.avoided.iter().any(avoided) {
             return Some(Refusal::ExistingAntiAffinity);
         }
-        for (spread, domains, own) in self.spread.iter().filter(|(spread, ..)| spread.required) {
-            let Some(value) = domain(tables, node, &spread.topology_key) else {
-                return Some(Refusal::Spread);
-            };
+        let required = || self.spread.iter().filter(|(spread, ..)| spread.required);
+        if required().any(|(spread, ..)| domain(tables, node, &spread.topology_key).is_none()) {
+            return Some(Refusal::SpreadLabel);
+        }
+        for (spread, domains, own) in required() {
+            let value = domain(tables, node, &spread.topology_key)?;
             let enough = domains.len() >= spread.min_domains as usize;
             let least = if enough {
                 domains.values().copied().min().unwrap_or(0)

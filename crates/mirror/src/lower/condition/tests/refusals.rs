@@ -95,6 +95,8 @@ rows! {
         (Refusal::Devices { why: DeviceLack::Taken }, "cannot allocate all claims", Kube("DynamicResources"));
     Refusal::Spread =>
         (Refusal::Spread, "node(s) didn't match pod topology spread constraints", Kube("PodTopologySpread"));
+    Refusal::SpreadLabel =>
+        (Refusal::SpreadLabel, "node(s) didn't match pod topology spread constraints (missing required label)", Kube("PodTopologySpread"));
     Refusal::OutOfProportion { .. } =>
         (Refusal::OutOfProportion { resource: "nvidia.com/gpu".into() }, "proportional of resource nvidia.com/gpu check failed", Volcano("predicates"));
     Refusal::OfOthers =>
