@@ -221,6 +221,8 @@ pub struct Plugin {
     pub has_room: Option<RoomCheck>,
     /// Whether somebody outside agrees to the node for the shape: after all others.
     pub consents: Option<NodeCheck>,
+    /// Whether somebody outside has said what the node is worth to the shape: after all others.
+    pub valued: Option<NodeCheck>,
     /// Which groups of nodes the queue may use for the shape.
     pub footing: Option<FootingRule>,
     /// Points for groups of nodes, for the queue's sake.
@@ -311,6 +313,7 @@ impl Plugin {
         suits: None,
         has_room: None,
         consents: None,
+        valued: None,
         footing: None,
         footing_points: None,
         score: None,
@@ -357,6 +360,7 @@ impl Plugin {
                 Switch::NodeOrder => {
                     (self.score, self.domain_score) = (None, None);
                     (self.coupled_score, self.footing_points) = (None, None);
+                    self.valued = None;
                 }
                 Switch::Overused => self.overused = None,
                 Switch::Predicate => {

@@ -28,6 +28,7 @@ pub const PLUGIN: Plugin = Plugin {
     job_ready: Some(job_ready),
     unready: Some(unready),
     consents: Some(consents),
+    valued: Some(valued),
     score: Some(score),
     preemptable: Some(preemptable),
     reclaimable: Some(reclaimable),
@@ -54,9 +55,9 @@ fn fits_row(row: &mut Plugin, config: &Config) {
         (row.job_ready, row.unready) = (None, None);
     }
     if !asks(Verb::Prioritize) {
-        row.score = None;
+        (row.score, row.valued) = (None, None);
     }
-    if !asks(Verb::Prioritize) && !asks(Verb::Predicate) {
+    if !asks(Verb::Predicate) {
         row.consents = None;
     }
     if !asks(Verb::Preemptable) {
@@ -184,12 +185,12 @@ fn fits(view: View<'_>, shape: &Shape, node: NodeId) -> Query {
 }
 
 fn consents(view: View<'_>, shape: &Shape, node: NodeId) -> Option<Refusal> {
-    let judged = [
-        (Verb::Predicate, fits(view, shape, node)),
-        (Verb::Prioritize, Query::Points(shape.serial)),
-    ];
-    let mut judged = judged.into_iter();
-    judged.find_map(|(verb, query)| denies(view, verb, shape, &query))
+    denies(view, Verb::Predicate, shape, &fits(view, shape, node))
+}
+
+/// How much a node is worth is said of all at once.
+fn valued(view: View<'_>, shape: &Shape, _: NodeId) -> Option<Refusal> {
+    denies(view, Verb::Prioritize, shape, &Query::Points(shape.serial))
 }
 
 /// Why an answer about nodes, or that there is none, keeps tasks of the shape away.

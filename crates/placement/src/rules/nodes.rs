@@ -25,7 +25,10 @@ impl OfNodes {
         let rows = || rows.iter();
         OfNodes {
             suits: rows().filter_map(|row| row.suits).collect(),
-            consents: rows().filter_map(|row| row.consents).collect(),
+            consents: rows()
+                .flat_map(|row| [row.consents, row.valued])
+                .flatten()
+                .collect(),
             has_room: rows().filter_map(|row| row.has_room).collect(),
             score: rows().filter_map(|row| row.score).collect(),
         }
