@@ -134,10 +134,12 @@ def verdict(answer):
 
 
 def bare(thing):
-    """An object without what the server says of its making."""
+    """An object without what the server says of its making, and of when."""
     thing = copy.deepcopy(thing)
     for name in ("creationTimestamp", "generation", "managedFields", "resourceVersion", "uid"):
         thing.get("metadata", {}).pop(name, None)
+    for condition in thing.get("status", {}).get("conditions", []):
+        condition.pop("lastTransitionTime", None)
     return thing
 
 
