@@ -427,15 +427,18 @@ fn strategy(tables: &mut Tables, text: &str) -> Arc<Strategy> {
     Arc::new(Strategy { fill, weights })
 }
 
-/// `gpu:2`, `memory.gpu:8,gpu:1`, `c1/gpu:2`: classes of devices and dimensions of their capacity.
+/// `gpu:2`, `memory.gpu:8,gpu:1`, `c1/gpu:2`: classes of devices and dimensions of their capacity;
+/// `cards/vgpu-memory:8000,vgpu-cores:30`: of its virtual GPUs.
 fn charge(tables: &mut Tables, text: &str) -> Counts {
     let (name, text) = match text.split_once('/') {
         Some((name, text)) => (Some(name.to_owned()), text),
         None => (None, text),
     };
+    let is_of_cards = name.as_deref() == Some(of_cards::CARDS);
     let amounts = text.split(',').map(|part| {
         let (class, count) = part.split_once(':').expect("class:count");
         let name = match class.split_once('.') {
+            _ if is_of_cards => format!("volcano.sh/{class}"),
             Some((dimension, class)) => format!("{dimension}.deviceclass/{class}"),
             None => format!("deviceclass/{class}"),
         };

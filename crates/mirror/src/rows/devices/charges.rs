@@ -32,7 +32,11 @@ pub(in crate::rows) fn charges(
             .collect();
         if !amounts.is_empty() {
             let claim = Key::new(&**namespace, &*name);
-            charges.push(Charge { claim, amounts });
+            charges.push(Charge {
+                claim,
+                amounts,
+                is_own: false,
+            });
         }
     }
     charges

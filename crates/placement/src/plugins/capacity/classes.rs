@@ -4,6 +4,9 @@
 //!
 //! A claim counts once in a queue, however many tasks share it. Ceilings hold for all below them. Of a class a
 //! queue may deserve something, or have it guaranteed, as of any resource (chapter 1.5).
+//!
+//! Memory and cores of virtual GPUs come the same way, since no task requests them of its node; their ceilings
+//! are those of any resource.
 
 use std::cell::OnceCell;
 use std::collections::BTreeMap;
@@ -13,7 +16,7 @@ use model::{
     device_class,
 };
 
-use super::{Beyond, Row};
+use super::{Beyond, Row, ceiling_of};
 use crate::arguments::{Asked, Switched};
 use crate::plugin::View;
 use crate::plugins::insufficient;
@@ -60,12 +63,15 @@ pub(super) fn taken(tables: &Tables, queue: QueueId, kind: Kind) -> i64 {
     taken.map_or(0, |sum| sum.get(kind))
 }
 
-/// The most that the queue's tasks may have of a class: what it names itself, or what the guarantees of those
+/// The most that the queue's tasks may have of a kind that claims or virtual GPUs count for. Of a class: what it names itself, or what the guarantees of those
 /// beside it leave of what the one above it may have. Of a class that is not named they may have anything, and
 /// so of devices of which they may have none; of a dimension that is not named beside the class, nothing.
 fn ceiling(view: View<'_>, (at, row): (QueueId, &Row), kind: Kind) -> Option<i64> {
     let tables = view.tables;
-    let (dimension, class) = device_class(tables.kinds().name(kind))?;
+    let Some((dimension, class)) = device_class(tables.kinds().name(kind)) else {
+        return ceiling_of(tables, tables.queue(at), row, kind);
+    };
+    view.config.capacity.counted?;
     if !dimension.is_empty() && view.config.capacity.counted != Some(Counted::DevicesAndCapacity) {
         return None;
     }
@@ -103,7 +109,7 @@ pub(super) fn beyond<'a>(
 ) -> Option<Beyond> {
     let tables = view.tables;
     let charges = &tables.task(task).charges;
-    if charges.is_empty() || view.config.capacity.counted.is_none() {
+    if charges.is_empty() {
         return None;
     }
     for (at, row) in path {
@@ -139,10 +145,16 @@ pub(super) fn enqueueable<'a>(
     let tables = view.tables;
     let tasks = tables.gang(gang).tasks.iter();
     let own: Vec<&Charge> = tasks.flat_map(|id| &tables.task(*id).charges).collect();
-    if own.is_empty() || view.config.capacity.counted.is_none() {
+    if own.is_empty() {
         return None;
     }
+    let kinds = sum(own.iter().copied());
     for (at, row) in path {
+        // Who else was let in is a question only where there is a ceiling.
+        let mut kinds = kinds.entries();
+        if kinds.all(|(kind, _)| ceiling(view, (at, row), kind).is_none()) {
+            continue;
+        }
         let own = own.iter().copied();
         let mut claims: BTreeMap<&Key, &Charge> = own.map(|it| (&it.claim, it)).collect();
         claims.retain(|claim, _| !tables.is_taken(at, claim));
@@ -202,7 +214,7 @@ pub(super) fn is_within_deserved(
     })
 }
 
-/// What the task's claims count for, as far as it is counted.
+/// What the task's claims and virtual GPUs count for, as far as it is counted.
 pub(super) fn held_by(view: View<'_>, task: TaskId) -> Vector {
     let charges = &view.tables.task(task).charges;
     if charges.is_empty() {
