@@ -33,8 +33,8 @@ use api::volcano::{
     SLA_WAITING_TIME_SHORT, UNSCHEDULABLE,
 };
 use model::{
-    CardFamily, Counted, GangPhase, GangSpec, GangStatus, Key, NodeSpec, Ownership, Priority,
-    QueueSpec, Shown, Tables, Taint, TaintEffect, Verdict,
+    CardFamily, Cards, Counted, GangPhase, GangSpec, GangStatus, Key, NodeSpec, Ownership,
+    Priority, QueueSpec, Shown, Tables, Taint, TaintEffect, Verdict,
 };
 
 pub(crate) use amounts::resource_list;
@@ -64,6 +64,7 @@ pub struct Rows {
     has_queue_gates: bool,
     reach: Reach,
     cards: Arc<cards::CardRules>,
+    models: cards::Models,
     has_numa: bool,
     has_images: bool,
     has_limits: bool,
@@ -133,6 +134,7 @@ impl Rows {
             has_queue_gates: false,
             reach: Reach::default(),
             cards: Arc::default(),
+            models: cards::Models::default(),
             has_numa: false,
             has_images: false,
             has_limits: false,
@@ -297,7 +299,10 @@ impl Rows {
                 }
                 Kind::CsiNode => self.feed_limits(mirror, &name, tables),
                 Kind::HyperNode => tables.remove_hyper_node(&name),
-                Kind::Node => tables.remove_node(&name),
+                Kind::Node => {
+                    tables.remove_node(&name);
+                    self.put_models(mirror, &name, &Cards::default(), tables);
+                }
                 Kind::NodeShard => self.feed_shard(mirror, change, tables),
                 Kind::Numatopology => self.feed_numa(mirror, &name, tables),
                 Kind::Pod => {
