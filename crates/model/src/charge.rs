@@ -24,16 +24,23 @@ pub struct Charge {
     pub claim: Key,
     /// How much of what, by kind, in thousandths.
     pub amounts: Vec<(Kind, i64)>,
+    /// The dimensions of these that nobody asked for, of which a device gives something all the same.
+    pub unasked: Vec<Kind>,
     /// Whether it is of the task's own cards, which no other task uses.
     pub is_own: bool,
 }
 
 impl Charge {
+    /// Whether it counts for some of the kind because somebody asked for it.
+    pub fn asks_for(&self, kind: Kind) -> bool {
+        self.amounts.iter().any(|(of, _)| *of == kind) && !self.unasked.contains(&kind)
+    }
+
     /// Whether no share of a queue tells the two apart: they are of one claim, or each of a task's own cards,
     /// and count for the same.
     pub fn counts_like(&self, other: &Charge) -> bool {
         let is_one = self.claim == other.claim || self.is_own && other.is_own;
-        is_one && self.amounts == other.amounts
+        is_one && self.amounts == other.amounts && self.unasked == other.unasked
     }
 }
 

@@ -110,7 +110,8 @@ pub fn charge((named, amounts): &Counts, gang: &Key, task: &str) -> Charge {
     };
     Charge {
         claim: Key::new(gang.namespace.clone(), claim),
-        amounts: amounts.clone(),
+        amounts: amounts.iter().map(|it| (it.0, it.1)).collect(),
+        unasked: amounts.iter().filter(|it| it.2).map(|it| it.0).collect(),
         is_own,
     }
 }

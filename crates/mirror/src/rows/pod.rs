@@ -102,7 +102,10 @@ impl Rows {
         claims.extend(wants.tied.iter().cloned());
         let manners = native::manners(mirror, pod);
         let mut charges = match self.counted {
-            Some(counted) if gang.is_some() => devices::charges(mirror, pod, counted, tables),
+            Some(counted) if gang.is_some() => {
+                let asks = (&mut self.judge, &mut self.rounding);
+                devices::charges(mirror, asks, pod, counted, tables)
+            }
             _ => Vec::new(),
         };
         let shape = self.shape(mirror, pod, (wants, &sole), tables);

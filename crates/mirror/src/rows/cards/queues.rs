@@ -118,6 +118,7 @@ impl CardRules {
         (!amounts.is_empty()).then(|| Charge {
             claim: Key::new(&*pod.metadata.namespace, own),
             amounts,
+            unasked: Vec::new(),
             is_own: true,
         })
     }

@@ -63,10 +63,16 @@ pub(super) fn taken(tables: &Tables, queue: QueueId, kind: Kind) -> i64 {
     taken.map_or(0, |sum| sum.get(kind))
 }
 
-/// The most that the queue's tasks may have of a kind that claims or virtual GPUs count for. Of a class: what it names itself, or what the guarantees of those
-/// beside it leave of what the one above it may have. Of a class that is not named they may have anything, and
-/// so of devices of which they may have none; of a dimension that is not named beside the class, nothing.
-fn ceiling(view: View<'_>, (at, row): (QueueId, &Row), kind: Kind) -> Option<i64> {
+/// The most that the queue's tasks may have of a kind that claims or virtual GPUs count for. Of a class: what
+/// it names itself, or what the guarantees of those beside it leave of what the one above it may have. Of a
+/// class that is not named they may have anything, and so of devices of which they may have none; of a dimension
+/// that they ask for, and that is not named beside the class, nothing.
+fn ceiling<'a>(
+    view: View<'_>,
+    (at, row): (QueueId, &Row),
+    kind: Kind,
+    charges: impl IntoIterator<Item = &'a Charge>,
+) -> Option<i64> {
     let tables = view.tables;
     let Some((dimension, class)) = device_class(tables.kinds().name(kind)) else {
         return ceiling_of(tables, tables.queue(at), row, kind);
@@ -92,7 +98,10 @@ fn ceiling(view: View<'_>, (at, row): (QueueId, &Row), kind: Kind) -> Option<i64
     let is_of_class =
         |kind| device_class(tables.kinds().name(kind)).is_some_and(|it| it.1 == class);
     let is_known = || limits.entries().any(|(kind, _)| is_of_class(kind));
-    named.or_else(|| (!dimension.is_empty() && is_known()).then_some(0))
+    // What a device gives by default nobody could leave out.
+    let mut charges = charges.into_iter();
+    let mut is_asked = || charges.any(|it| it.asks_for(kind));
+    named.or_else(|| (!dimension.is_empty() && is_known() && is_asked()).then_some(0))
 }
 
 pub(super) fn sum<'a>(charges: impl Iterator<Item = &'a Charge>) -> Vector {
@@ -119,7 +128,7 @@ pub(super) fn beyond<'a>(
         for (kind, _) in sum(charges.iter()).entries() {
             let need = more.get(kind);
             let taken = taken(tables, at, kind);
-            let most = ceiling(view, (at, row), kind);
+            let most = ceiling(view, (at, row), kind, charges);
             if let Some(most) = most.filter(|most| taken.saturating_add(need) > *most) {
                 let left = most.saturating_sub(taken);
                 return Some(Beyond {
@@ -152,7 +161,8 @@ pub(super) fn enqueueable<'a>(
     for (at, row) in path {
         // Who else was let in is a question only where there is a ceiling.
         let mut kinds = kinds.entries();
-        if kinds.all(|(kind, _)| ceiling(view, (at, row), kind).is_none()) {
+        let most = |kind| ceiling(view, (at, row), kind, own.iter().copied());
+        if kinds.all(|(kind, _)| most(kind).is_none()) {
             continue;
         }
         let own = own.iter().copied();
@@ -163,7 +173,7 @@ pub(super) fn enqueueable<'a>(
         let all = sum(claims.into_values());
         let short = insufficient(tables, &wanted, |kind| {
             let all = taken(tables, at, kind).saturating_add(all.get(kind));
-            ceiling(view, (at, row), kind).is_some_and(|most| all > most)
+            most(kind).is_some_and(|most| all > most)
         });
         if !short.is_empty() {
             let queue = tables.queue(at).spec.name.clone();
