@@ -70,7 +70,7 @@ fn a_part_of_any_card_counts_as_one_of_the_largest_that_will_do() {
     let half = json!({ "volcano.sh/vgpu-number": "1", "volcano.sh/vgpu-memory-percentage": "50" });
     let told = |annotations: Value, amounts: &Value, nodes: [&(Kind, Value); 2]| {
         // Nodes that come later count, too.
-        let mut objects = vec![group(), pod(annotations, "", &[amounts.clone()])];
+        let mut objects = vec![group(), pod(annotations, "", std::slice::from_ref(amounts))];
         objects.extend(nodes.map(Clone::clone));
         counts(&world([CardFamily::Virtual], &objects))
     };
