@@ -153,6 +153,7 @@ mod tests {
                     charges: vec![Charge {
                         claim: Key::new("a", "claim"),
                         amounts: vec![(class, 1)],
+                        ..Charge::default()
                     }],
                     ..task("t0", 1_000)
                 };

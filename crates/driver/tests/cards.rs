@@ -98,6 +98,47 @@ fn told(world: &World, pod: &str) -> Value {
 }
 
 #[test]
+fn a_queue_shows_what_its_pods_have_of_cards_and_gets_no_more_than_it_may() {
+    let conf = "actions: \"enqueue, allocate, backfill\"
+tiers:
+- plugins: [{name: priority}, {name: gang}]
+- plugins:
+  - {name: predicates}
+  - {name: capacity}
+  - name: deviceshare
+    arguments:
+      deviceshare.VGPUEnable: true
+";
+    let mut world = plane_of(planes::engine(conf));
+    let most = json!({ "volcano.sh/vgpu-memory": "9000" });
+    let capability = json!({ "spec": { "capability": most } });
+    world.put_object(Kind::Queue, "default", &capability);
+    let shown = |world: &World| {
+        let queue = world.object(Kind::Queue, "default");
+        let shown = &queue["status"]["allocated"];
+        ["number", "memory", "cores"].map(|it| shown[format!("volcano.sh/vgpu-{it}")].clone())
+    };
+    let none = json!({});
+    let part = json!({
+        "volcano.sh/vgpu-number": "2", "volcano.sh/vgpu-cores": "30",
+        "volcano.sh/vgpu-memory-percentage": "25",
+    });
+    pod_with(&mut world, "parts", (&none, &part));
+    // Of two cards of 8000 MiB a quarter each.
+    assert_eq!(shown(&world), [json!("2"), json!("4k"), json!("60")]);
+    // Who names no memory gets all of a card, which is more than the queue has left.
+    pod_with(
+        &mut world,
+        "all",
+        (&none, &json!({ "volcano.sh/vgpu-number": "1" })),
+    );
+    assert!(!is_bound(&world, "all"));
+    pod(&mut world, "some", 5_000);
+    assert!(is_bound(&world, "some"));
+    assert_eq!(shown(&world), [json!("3"), json!("9k"), json!("60")]);
+}
+
+#[test]
 fn who_begins_anew_knows_whose_the_cards_are_and_every_segment_is_played_alike() {
     let mut world = plane();
     pod(&mut world, "one", 5_000);

@@ -15,7 +15,8 @@ use api::volcano::{
     PodGroup, Queue, REVOCABLE_ZONE, TOPOLOGY_DECISION,
 };
 use model::{
-    Counted, GangId, Kind, NodeId, Phase, Question, QueueId, Tables, TaskId, Vector, device_class,
+    Charge, Counted, GangId, Kind, NodeId, Phase, Question, QueueId, Tables, TaskId, Vector,
+    device_class,
 };
 use serde_json::Value;
 
@@ -135,7 +136,9 @@ impl<'a> Wire<'a> {
             let mut containers = pod.spec.init_containers.iter();
             containers.any(|it| it.restart_policy.as_deref() == Some("Always"))
         };
-        let (dra_resreq, resource_claim_keys) = pod.map(|pod| self.claims(pod)).unwrap_or_default();
+        let (dra_resreq, resource_claim_keys) = pod
+            .map(|pod| self.claims(pod, &row.charges))
+            .unwrap_or_default();
         TaskRow {
             uid: row.uid.to_string(),
             job: gang
@@ -165,15 +168,28 @@ impl<'a> Wire<'a> {
     }
 
     /// What a pod asks for by its claims of devices, by their class, and which claims these are; nothing where
-    /// it has none.
-    fn claims(self, pod: &Pod) -> (Option<BTreeMap<String, DeviceAmounts>>, Option<Vec<String>>) {
+    /// it has none. A claim that counts for more in the pod's queue, since devices round up what it asks for,
+    /// is told as that.
+    fn claims(
+        self,
+        pod: &Pod,
+        charges: &[Charge],
+    ) -> (Option<BTreeMap<String, DeviceAmounts>>, Option<Vec<String>>) {
         let claims = claimed(self.mirror, pod, Counted::DevicesAndCapacity);
         if claims.is_empty() {
             return (None, None);
         }
         let mut sums = BTreeMap::new();
         let mut keys = Vec::new();
-        for (name, amounts) in claims {
+        for (name, mut amounts) in claims {
+            let charge = charges
+                .iter()
+                .find(|it| !it.is_own && *it.claim.name == *name);
+            for (kind, counts) in charge.into_iter().flat_map(|charge| &charge.amounts) {
+                let amount = amounts.entry(self.tables.kinds().name(*kind).to_string());
+                let amount = amount.or_default();
+                *amount = (*counts).max(*amount);
+            }
             keys.push(format!("{}/{name}", pod.metadata.namespace));
             for (kind, amount) in amounts {
                 let sum: &mut i64 = sums.entry(kind).or_default();

@@ -33,8 +33,8 @@ use api::volcano::{
     SLA_WAITING_TIME_SHORT, UNSCHEDULABLE,
 };
 use model::{
-    CardFamily, Counted, GangPhase, GangSpec, GangStatus, Key, NodeSpec, Ownership, Priority,
-    QueueSpec, Shown, Tables, Taint, TaintEffect, Verdict,
+    CardFamily, Cards, Counted, GangPhase, GangSpec, GangStatus, Key, NodeSpec, Ownership,
+    Priority, QueueSpec, Shown, Tables, Taint, TaintEffect, Verdict,
 };
 
 pub(crate) use amounts::resource_list;
@@ -64,11 +64,13 @@ pub struct Rows {
     has_queue_gates: bool,
     reach: Reach,
     cards: Arc<cards::CardRules>,
+    models: cards::Models,
     has_numa: bool,
     has_images: bool,
     has_limits: bool,
     counted: Option<Counted>,
     judge: devices::Judge,
+    rounding: devices::Rounding,
     backing: devices::Backing,
     features: Features,
     words: words::Words,
@@ -133,11 +135,13 @@ impl Rows {
             has_queue_gates: false,
             reach: Reach::default(),
             cards: Arc::default(),
+            models: cards::Models::default(),
             has_numa: false,
             has_images: false,
             has_limits: false,
             counted: None,
             judge: devices::Judge::default(),
+            rounding: devices::Rounding::default(),
             backing: devices::Backing::default(),
             features: Features::default(),
             words: words::Words::default(),
@@ -297,7 +301,10 @@ impl Rows {
                 }
                 Kind::CsiNode => self.feed_limits(mirror, &name, tables),
                 Kind::HyperNode => tables.remove_hyper_node(&name),
-                Kind::Node => tables.remove_node(&name),
+                Kind::Node => {
+                    tables.remove_node(&name);
+                    self.put_models(mirror, &name, &Cards::default(), tables);
+                }
                 Kind::NodeShard => self.feed_shard(mirror, change, tables),
                 Kind::Numatopology => self.feed_numa(mirror, &name, tables),
                 Kind::Pod => {

@@ -283,7 +283,8 @@ impl CardAsk {
             && !self.ids_not.contains(&card.id)
     }
 
-    fn wants_model(&self, model: &str) -> bool {
+    /// Whether a GPU of this model is one of those that it wants.
+    pub fn wants_model(&self, model: &str) -> bool {
         if self.models.is_empty() && self.models_not.is_empty() {
             return true;
         }

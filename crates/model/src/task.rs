@@ -125,7 +125,7 @@ pub struct TaskSpec {
     pub node: Option<Arc<str>>,
     /// What it holds of its node's cards and units, once bound.
     pub grants: Vec<Grant>,
-    /// What its claims of devices count for in its queue.
+    /// What its claims of devices, and its virtual GPUs, count for in its queue.
     pub charges: Vec<Charge>,
     /// The node that it should go to if it fits there, by name.
     pub nominated: Option<Arc<str>>,
@@ -243,7 +243,7 @@ pub struct Extras {
     pub grants: Vec<Grant>,
     /// The free volumes that a plan gives to its claims, until they have them.
     pub volumes: Option<Arc<[TakenVolume]>>,
-    /// What its claims of devices count for in its queue.
+    /// What its claims of devices, and its virtual GPUs, count for in its queue.
     pub charges: Vec<Charge>,
     /// The node that it should go to if it fits there, by name. A wish makes no room: that it has
     /// changed is no news.
@@ -323,7 +323,8 @@ impl Task {
     /// same, and the queue keeps it for both or for none.
     pub fn counts_like(&self, other: &Task) -> bool {
         self.shape == other.shape
-            && self.charges == other.charges
+            && self.charges.len() == other.charges.len()
+            && (self.charges.iter().zip(&other.charges)).all(|(mine, its)| mine.counts_like(its))
             && self.is_kept_for() == other.is_kept_for()
     }
 

@@ -3,12 +3,13 @@
 use std::sync::Arc;
 
 use model::{
-    Card, CardAsk, Cards, Division, DivisionAsk, GPU, Geometry, Grant, Memory, NpuDivision,
-    NpuDivisionAsk, Part, Slice,
+    Card, CardAsk, Cards, Charge, Division, DivisionAsk, GPU, Geometry, Grant, Key, Memory,
+    NpuDivision, NpuDivisionAsk, Part, Slice,
 };
 use placement::{Argument, PluginSettings};
 
 use crate::chips;
+use crate::parse::Counts;
 
 /// `vgpu=1:4000:30` or `vgpu=1:50%` for each container, `gpumem=4000`, `gpunum=2`, and what cards it may
 /// be; `npu=Ascend310P:1:6144:vir02`, the last word being the part's size; `npu-soft=Ascend310P:1:5000:30`
@@ -93,6 +94,25 @@ pub fn grant(text: &str) -> Grant {
         cores,
         is_whole: memory == "all" || cores == 100,
         ..Grant::default()
+    }
+}
+
+/// The word for what a task's virtual GPUs count for in its queue, in place of a claim's name.
+pub const CARDS: &str = "cards";
+
+/// What a claim, or the cards, of a task of this name count for.
+pub fn charge((named, amounts): &Counts, gang: &Key, task: &str) -> Charge {
+    let is_own = named.as_deref() == Some(CARDS);
+    let claim = match named {
+        _ if is_own => format!("{CARDS}:{task}"),
+        Some(name) => name.clone(),
+        None => task.to_owned(),
+    };
+    Charge {
+        claim: Key::new(gang.namespace.clone(), claim),
+        amounts: amounts.iter().map(|it| (it.0, it.1)).collect(),
+        unasked: amounts.iter().filter(|it| it.2).map(|it| it.0).collect(),
+        is_own,
     }
 }
 

@@ -9,8 +9,8 @@ use std::sync::Arc;
 
 use engine::{Engine, Settings};
 use model::{
-    Charge, Closeness, GangPhase, GangSpec, Gate, Key, NodeSpec, Ownership, Phase, Plan, Query,
-    Sake, Shard, Shown, Tables, TaskSpec, Time, Vector, Verdict,
+    Closeness, GangPhase, GangSpec, Gate, Key, NodeSpec, Ownership, Phase, Plan, Query, Sake,
+    Shard, Shown, Tables, TaskSpec, Time, Vector, Verdict,
 };
 use placement::{Argument, PluginSettings};
 
@@ -427,10 +427,10 @@ impl World {
                     })
                     .expect("some index is free");
                 let name = format!("{stem}-{index}");
-                let charges = task.charges.iter().map(|(shared, amounts)| Charge {
-                    claim: Key::new(gang.namespace.clone(), shared.as_deref().unwrap_or(&name)),
-                    amounts: amounts.clone(),
-                });
+                let charges = task
+                    .charges
+                    .iter()
+                    .map(|counts| cards::charge(counts, gang, &name));
                 let spec = TaskSpec {
                     charges: charges.collect(),
                     key: Key::new(gang.namespace.clone(), name.as_str()),

@@ -264,7 +264,7 @@ pub fn task_topology(topology: &mut TaskTopology, word: &str, value: &str) {
 }
 
 /// What a claim counts for, with its name if it is shared.
-pub type Counts = (Option<String>, Vec<(Kind, i64)>);
+pub type Counts = (Option<String>, Vec<(Kind, i64, bool)>);
 
 /// What a task line asks for.
 #[derive(Clone, Default)]
@@ -427,20 +427,27 @@ fn strategy(tables: &mut Tables, text: &str) -> Arc<Strategy> {
     Arc::new(Strategy { fill, weights })
 }
 
-/// `gpu:2`, `memory.gpu:8,gpu:1`, `c1/gpu:2`: classes of devices and dimensions of their capacity.
+/// `gpu:2`, `memory.gpu:8,gpu:1`, `c1/gpu:2`: classes of devices and dimensions of their capacity;
+/// `cards/vgpu-memory:8000,vgpu-cores:30`: of its virtual GPUs. `~memory.gpu:8` comes unasked.
 fn charge(tables: &mut Tables, text: &str) -> Counts {
     let (name, text) = match text.split_once('/') {
         Some((name, text)) => (Some(name.to_owned()), text),
         None => (None, text),
     };
+    let is_of_cards = name.as_deref() == Some(of_cards::CARDS);
     let amounts = text.split(',').map(|part| {
         let (class, count) = part.split_once(':').expect("class:count");
+        let (class, is_unasked) = match class.strip_prefix('~') {
+            Some(class) => (class, true),
+            None => (class, false),
+        };
         let name = match class.split_once('.') {
+            _ if is_of_cards => format!("volcano.sh/{class}"),
             Some((dimension, class)) => format!("{dimension}.deviceclass/{class}"),
             None => format!("deviceclass/{class}"),
         };
         let kind = tables.kind(&name);
-        (kind, amount(kind, count))
+        (kind, amount(kind, count), is_unasked)
     });
     (name, amounts.collect())
 }

@@ -23,6 +23,9 @@ use crate::held::Mirror;
 
 mod chips;
 mod npus;
+mod queues;
+
+pub(super) use queues::Models;
 
 /// No card has more MiB: what lies beyond is a slip of the pen.
 const MEMORY_MAX: i64 = 1 << 40;
@@ -145,7 +148,8 @@ impl CardRules {
         })
     }
 
-    /// Takes what is counted card by card out of a pod's requests.
+    /// Takes what is counted card by card out of a pod's requests: [`CardRules::charge`] says what of it
+    /// counts in its queue.
     pub(super) fn leave_out(&self, requests: &mut ResourceList) {
         for name in self.by_card() {
             requests.remove(name);

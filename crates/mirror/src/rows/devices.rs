@@ -9,6 +9,7 @@ mod claims;
 mod extended;
 mod judge;
 mod pools;
+mod rounding;
 mod taints;
 
 use std::collections::BTreeSet;
@@ -31,6 +32,7 @@ pub use extended::extended_claim;
 pub(crate) use extended::{EXTENDED, class_of, requests, resources};
 pub(super) use judge::Judge;
 pub(crate) use pools::find as find_device;
+pub(super) use rounding::Rounding;
 
 use super::Rows;
 use crate::held::{Change, Mirror};
@@ -176,6 +178,7 @@ impl Rows {
         if change.after.is_none() {
             self.judge.forget(&change.key.name);
         }
+        self.renew_rounding(mirror, change, tables);
         let sides = [change.before::<ResourceSlice>(), change.after()];
         let pools: BTreeSet<String> = sides
             .into_iter()

@@ -101,10 +101,22 @@ impl Rows {
         let sole = volume::sole(mirror, pod);
         claims.extend(wants.tied.iter().cloned());
         let manners = native::manners(mirror, pod);
-        let charges = match self.counted {
-            Some(counted) if gang.is_some() => devices::charges(mirror, pod, counted, tables),
+        let mut charges = match self.counted {
+            Some(counted) if gang.is_some() => {
+                let asks = (&mut self.judge, &mut self.rounding);
+                devices::charges(mirror, asks, pod, counted, tables)
+            }
             _ => Vec::new(),
         };
+        let shape = self.shape(mirror, pod, (wants, &sole), tables);
+        let grants = match holds_room {
+            true => self.held_by(mirror, pod),
+            false => Vec::new(),
+        };
+        if let Some(ask) = shape.cards.as_deref().filter(|_| gang.is_some()) {
+            let held = holds_room.then_some(&*grants);
+            charges.extend((self.cards).charge(pod, ask, (held, &self.models), tables));
+        }
         let spec = TaskSpec {
             key,
             uid: (&*meta.uid).into(),
@@ -113,7 +125,7 @@ impl Rows {
                 .words
                 .role(meta.annotations.get(TASK_SPEC).map_or("", |role| role)),
             index: trailing_number(&meta.name),
-            shape: self.shape(mirror, pod, (wants, &sole), tables),
+            shape,
             sole,
             charges,
             claims,
@@ -126,10 +138,7 @@ impl Rows {
             node: Some(&*pod.spec.node_name)
                 .filter(|node| !node.is_empty())
                 .map(Into::into),
-            grants: match holds_room {
-                true => self.held_by(mirror, pod),
-                false => Vec::new(),
-            },
+            grants,
             nominated: Some(&*pod.status.nominated_node_name)
                 .filter(|node| !node.is_empty())
                 .map(Into::into),

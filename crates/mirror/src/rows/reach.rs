@@ -10,7 +10,7 @@ use api::meta::ObjectMeta;
 use api::sum::Sum;
 use api::time::Time;
 use api::volcano::{NodeShard, ShardingMode};
-use model::{NumaLayout, Phase, Shard, Tables};
+use model::{Cards, NumaLayout, Phase, Shard, Tables};
 use serde_json::json;
 
 use super::{Rows, node_spec, volume};
@@ -126,7 +126,9 @@ impl Rows {
         let side = self.reach.side(node, tables);
         if side == Side::Others {
             let labels = self.words.node_labels(&node.metadata.labels);
-            tables.leave_node(&(&*node.metadata.name).into(), labels);
+            let name = (&*node.metadata.name).into();
+            tables.leave_node(&name, labels);
+            self.put_models(mirror, &name, &Cards::default(), tables);
             return;
         }
         let mut spec = node_spec(node, &mut self.words, tables);
@@ -140,7 +142,9 @@ impl Rows {
             spec.cards = self.cards.of_node(mirror, node);
         }
         self.put_devices(mirror, node, &mut spec, tables);
+        let (name, cards) = (spec.name.clone(), spec.cards.clone());
         tables.put_node(spec);
+        self.put_models(mirror, &name, &cards, tables);
     }
 
     /// A shard has changed: which nodes are ours is found out anew.

@@ -2,6 +2,7 @@
 
 mod chips;
 mod npus;
+mod queues;
 mod renamed;
 mod soft_npus;
 

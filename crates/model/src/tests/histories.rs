@@ -158,6 +158,7 @@ fn task(dice: &mut Dice) -> TaskSpec {
         charges: some(dice, 3, |dice| Charge {
             claim: Key::new("ns", *one(dice, &["d0", "d1"])),
             amounts: vec![(Kind(3), 1 + dice.roll(2) as i64)],
+            ..Charge::default()
         })
         .into_iter()
         .collect(),

@@ -251,7 +251,7 @@ const ASKS: [Change<Task>; 21] = [
     |it| {
         it.extras_mut().charges.push(Charge {
             claim: Key::default(),
-            amounts: Vec::new(),
+            ..Charge::default()
         });
     },
     |it| it.gated = true,

@@ -4,7 +4,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
-use model::{Phase, QueueId, ShapeId, TaskId};
+use model::{Kind, Phase, QueueId, ShapeId, TaskId};
 
 use super::Clearing;
 use crate::actions::allocate::{Asking, waiting_tasks};
@@ -56,6 +56,8 @@ struct Run {
     priority: i32,
     preempts: bool,
     is_kept_for: bool,
+    /// What its cards count for in the queue.
+    counts: Vec<(Kind, i64)>,
     count: u32,
 }
 
@@ -95,13 +97,15 @@ impl Kin {
 /// The task alone, if what is found for it would be found for any like it.
 fn run_of(cycle: &Cycle<'_, '_>, task: TaskId) -> Option<Run> {
     let row = cycle.trial.tables().task(task);
-    let is_free = !row.is_tied() && row.charges.is_empty();
+    let own = row.charges.iter().find(|charge| charge.is_own);
+    let is_free = !row.is_tied() && row.charges.iter().all(|charge| charge.is_own);
     (is_free && !coupling::concerns(cycle.view(), task)).then(|| Run {
         shape: row.shape,
         role: row.role.clone(),
         priority: row.priority,
         preempts: row.preempts,
         is_kept_for: row.is_kept_for(),
+        counts: own.map(|charge| charge.amounts.clone()).unwrap_or_default(),
         count: 1,
     })
 }
@@ -113,6 +117,7 @@ fn join(runs: &mut Vec<Run>, next: Run) {
             && last.priority == next.priority
             && last.preempts == next.preempts
             && last.is_kept_for == next.is_kept_for
+            && last.counts == next.counts
     };
     match runs.last_mut().filter(|last| is_like(last)) {
         Some(last) => last.count += 1,

@@ -300,11 +300,14 @@ pub(crate) fn refuses(view: View<'_>, task: TaskId, node: NodeId, room: Room) ->
 
 /// Whether it matters for this task who else is on a card.
 pub(crate) fn concerns(view: View<'_>, task: TaskId) -> bool {
-    let sharing = &view.config.devices;
-    let cards = |task| view.tables.shape_of(task).spec.cards.as_deref();
-    !sharing.families().is_empty()
-        && cards(task)
-            .is_some_and(|ask| ask.apart || choice::exclusive_rules(view, task).next().is_some())
+    if view.config.devices.uses != Some(Uses::Virtual) {
+        return false;
+    }
+    let ask = view.tables.shape_of(task).spec.cards.as_deref();
+    ask.is_some_and(|ask| {
+        let has_rule = || choice::exclusive_rules(view, task).next().is_some();
+        ask.parts.iter().any(Part::is_of_gpus) && (ask.apart || has_rule())
+    })
 }
 
 fn hands_out(view: View<'_>, task: TaskId, node: NodeId) -> Option<Vec<Grant>> {

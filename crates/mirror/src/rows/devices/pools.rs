@@ -184,7 +184,7 @@ fn held<'a>(mirror: &'a Mirror, id: &str) -> Held<'a> {
 }
 
 /// The device's capacity.
-fn dimensions(device: &WireDevice, held: &BTreeMap<&str, i64>) -> Arc<[Dimension]> {
+pub(super) fn dimensions(device: &WireDevice, held: &BTreeMap<&str, i64>) -> Arc<[Dimension]> {
     let milli = |amount: &Quantity| amount.milli_value().max(0);
     let dimension = |name: &str, capacity: &DeviceCapacity| {
         let policy = capacity.request_policy.as_ref();

@@ -4,6 +4,9 @@
 //!
 //! A claim counts once in a queue, however many tasks share it. Ceilings hold for all below them. Of a class a
 //! queue may deserve something, or have it guaranteed, as of any resource (chapter 1.5).
+//!
+//! Memory and cores of virtual GPUs come the same way, since no task requests them of its node; their ceilings
+//! are those of any resource.
 
 use std::cell::OnceCell;
 use std::collections::BTreeMap;
@@ -13,7 +16,7 @@ use model::{
     device_class,
 };
 
-use super::{Beyond, Row};
+use super::{Beyond, Row, ceiling_of};
 use crate::arguments::{Asked, Switched};
 use crate::plugin::View;
 use crate::plugins::insufficient;
@@ -60,12 +63,21 @@ pub(super) fn taken(tables: &Tables, queue: QueueId, kind: Kind) -> i64 {
     taken.map_or(0, |sum| sum.get(kind))
 }
 
-/// The most that the queue's tasks may have of a class: what it names itself, or what the guarantees of those
-/// beside it leave of what the one above it may have. Of a class that is not named they may have anything, and
-/// so of devices of which they may have none; of a dimension that is not named beside the class, nothing.
-fn ceiling(view: View<'_>, (at, row): (QueueId, &Row), kind: Kind) -> Option<i64> {
+/// The most that the queue's tasks may have of a kind that claims or virtual GPUs count for. Of a class: what
+/// it names itself, or what the guarantees of those beside it leave of what the one above it may have. Of a
+/// class that is not named they may have anything, and so of devices of which they may have none; of a dimension
+/// that they ask for, and that is not named beside the class, nothing.
+fn ceiling<'a>(
+    view: View<'_>,
+    (at, row): (QueueId, &Row),
+    kind: Kind,
+    charges: impl IntoIterator<Item = &'a Charge>,
+) -> Option<i64> {
     let tables = view.tables;
-    let (dimension, class) = device_class(tables.kinds().name(kind))?;
+    let Some((dimension, class)) = device_class(tables.kinds().name(kind)) else {
+        return ceiling_of(tables, tables.queue(at), row, kind);
+    };
+    view.config.capacity.counted?;
     if !dimension.is_empty() && view.config.capacity.counted != Some(Counted::DevicesAndCapacity) {
         return None;
     }
@@ -86,7 +98,10 @@ fn ceiling(view: View<'_>, (at, row): (QueueId, &Row), kind: Kind) -> Option<i64
     let is_of_class =
         |kind| device_class(tables.kinds().name(kind)).is_some_and(|it| it.1 == class);
     let is_known = || limits.entries().any(|(kind, _)| is_of_class(kind));
-    named.or_else(|| (!dimension.is_empty() && is_known()).then_some(0))
+    // What a device gives by default nobody could leave out.
+    let mut charges = charges.into_iter();
+    let mut is_asked = || charges.any(|it| it.asks_for(kind));
+    named.or_else(|| (!dimension.is_empty() && is_known() && is_asked()).then_some(0))
 }
 
 pub(super) fn sum<'a>(charges: impl Iterator<Item = &'a Charge>) -> Vector {
@@ -103,7 +118,7 @@ pub(super) fn beyond<'a>(
 ) -> Option<Beyond> {
     let tables = view.tables;
     let charges = &tables.task(task).charges;
-    if charges.is_empty() || view.config.capacity.counted.is_none() {
+    if charges.is_empty() {
         return None;
     }
     for (at, row) in path {
@@ -113,7 +128,7 @@ pub(super) fn beyond<'a>(
         for (kind, _) in sum(charges.iter()).entries() {
             let need = more.get(kind);
             let taken = taken(tables, at, kind);
-            let most = ceiling(view, (at, row), kind);
+            let most = ceiling(view, (at, row), kind, charges);
             if let Some(most) = most.filter(|most| taken.saturating_add(need) > *most) {
                 let left = most.saturating_sub(taken);
                 return Some(Beyond {
@@ -139,10 +154,17 @@ pub(super) fn enqueueable<'a>(
     let tables = view.tables;
     let tasks = tables.gang(gang).tasks.iter();
     let own: Vec<&Charge> = tasks.flat_map(|id| &tables.task(*id).charges).collect();
-    if own.is_empty() || view.config.capacity.counted.is_none() {
+    if own.is_empty() {
         return None;
     }
+    let kinds = sum(own.iter().copied());
     for (at, row) in path {
+        // Who else was let in is a question only where there is a ceiling.
+        let mut kinds = kinds.entries();
+        let most = |kind| ceiling(view, (at, row), kind, own.iter().copied());
+        if kinds.all(|(kind, _)| most(kind).is_none()) {
+            continue;
+        }
         let own = own.iter().copied();
         let mut claims: BTreeMap<&Key, &Charge> = own.map(|it| (&it.claim, it)).collect();
         claims.retain(|claim, _| !tables.is_taken(at, claim));
@@ -151,7 +173,7 @@ pub(super) fn enqueueable<'a>(
         let all = sum(claims.into_values());
         let short = insufficient(tables, &wanted, |kind| {
             let all = taken(tables, at, kind).saturating_add(all.get(kind));
-            ceiling(view, (at, row), kind).is_some_and(|most| all > most)
+            most(kind).is_some_and(|most| all > most)
         });
         if !short.is_empty() {
             let queue = tables.queue(at).spec.name.clone();
@@ -202,7 +224,7 @@ pub(super) fn is_within_deserved(
     })
 }
 
-/// What the task's claims count for, as far as it is counted.
+/// What the task's claims and virtual GPUs count for, as far as it is counted.
 pub(super) fn held_by(view: View<'_>, task: TaskId) -> Vector {
     let charges = &view.tables.task(task).charges;
     if charges.is_empty() {

@@ -91,10 +91,6 @@ impl<'a> Standing<'a> {
         let avoided = who.map_or_else(BTreeSet::new, |who| self.avoided(who, ask));
         let is_open = |card: &&Card| ask.accepts(card) && !avoided.contains(&card.id);
         let open: Vec<&Card> = row.spec.cards.list.iter().filter(is_open).collect();
-        let why = match avoided.is_empty() {
-            true => CardLack::Taken,
-            false => CardLack::Avoided,
-        };
         let mut grants = Vec::new();
         if let Some(uses) = shared {
             let lack = |why| Lack(CardFamily::Shared, why);
@@ -105,13 +101,20 @@ impl<'a> Standing<'a> {
                 Uses::Number => self.whole(&open, ask.number),
                 Uses::Memory | Uses::Virtual => self.of_one(&open, ask.memory),
             };
-            grants = taken.ok_or(lack(why))?;
+            grants = taken.ok_or(lack(CardLack::Taken))?;
         }
+        let others_have_it = |part: &Part| match part.is_of_gpus() && !avoided.is_empty() {
+            true => CardLack::Avoided,
+            false => CardLack::Taken,
+        };
         self.add_parts((ask, &open), &mut grants)
-            .map_err(|(part, lack)| Lack::of_part(part, lack.unwrap_or(why)))?;
+            .map_err(|(part, lack)| {
+                Lack::of_part(part, lack.unwrap_or_else(|| others_have_it(part)))
+            })?;
         if let Some(chips) = chips {
             let taken = chips::pick(chips, (&row.spec.cards, &self.loads), &open);
-            grants.extend(taken.map_err(|lack| Lack(CardFamily::Chip, lack.unwrap_or(why)))?);
+            let lack = |lack: Option<_>| Lack(CardFamily::Chip, lack.unwrap_or(CardLack::Taken));
+            grants.extend(taken.map_err(lack)?);
         }
         Ok(grants)
     }
@@ -148,10 +151,18 @@ impl<'a> Standing<'a> {
         Ok(())
     }
 
-    /// Cards on which somebody is with whom the task may not share one.
+    /// Virtual GPUs on which somebody is with whom the task may not share one. Nobody avoids anybody on
+    /// cards of other families.
     fn avoided(&self, who: TaskId, ask: &CardAsk) -> BTreeSet<Arc<str>> {
         let view = self.view;
-        let rules: Vec<usize> = exclusive_rules(view, who).collect();
+        if view.config.devices.uses != Some(Uses::Virtual) {
+            return BTreeSet::new();
+        }
+        // Upstream: who has a slice of a card is apart from the others on it by the hardware.
+        let rules: Vec<usize> = match self.row.spec.cards.division {
+            Division::Soft | Division::Served => exclusive_rules(view, who).collect(),
+            Division::Slices => Vec::new(),
+        };
         let gang = view.tables.task(who).gang.filter(|_| ask.apart);
         if rules.is_empty() && gang.is_none() {
             return BTreeSet::new();
@@ -163,9 +174,8 @@ impl<'a> Standing<'a> {
         };
         let others = self.holders().filter(|(other, _)| *other != who);
         let others = others.filter(|(other, _)| may_not(*other));
-        others
-            .flat_map(|(_, grants)| grants.iter().map(|grant| grant.card.clone()))
-            .collect()
+        let of_gpus = others.flat_map(|(_, grants)| grants.iter().filter(|it| *it.kind == *GPU));
+        of_gpus.map(|grant| grant.card.clone()).collect()
     }
 
     /// Memory of the first card that has enough of it.
