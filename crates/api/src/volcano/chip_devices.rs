@@ -114,7 +114,7 @@ pub struct ChipFlaw {
 }
 
 /// What is known of all nodes.
-#[derive(Clone, Debug, Default, PartialEq, Eq)]
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct ChipDevices {
     /// Devices by nodes.
     pub devices: BTreeMap<String, NodeChips>,
