@@ -3,7 +3,7 @@
 use api::ask::Subject;
 use api::kind::Kind;
 use serde_json::{Value, json};
-use sim::{Change, Rehearsal, Trace, TraceSettings};
+use sim::{Change, Rehearsal, Trace, TraceSettings, WHAT_IF};
 
 use crate::drivers::drivers_by;
 use crate::rehearsed::{NOW, group, node, only_makers, pod, queue};
@@ -31,21 +31,23 @@ fn plane() -> Vec<Value> {
     }
     npus["metadata"]["labels"] =
         json!({ "accelerator": "huawei-Ascend310P", "servertype": "Ascend310P-8" });
+    vec![npus, told("Ascend310P-0,Ascend310P-1")]
+}
+
+/// What tells which chips the node has, and those of another node.
+fn told(free: &str) -> Value {
     let name = "cluster-info-device-0";
     let said = json!({
-        "mindx-dl-deviceinfo-n1": { "DeviceList": {
-            "huawei.com/Ascend310P": "Ascend310P-0,Ascend310P-1",
-        }},
+        "mindx-dl-deviceinfo-n1": { "DeviceList": { "huawei.com/Ascend310P": free } },
         "mindx-dl-deviceinfo-n2": { "DeviceList": { "huawei.com/Ascend310P": "Ascend310P-0" }},
     });
-    let map = json!({
+    json!({
         "apiVersion": "v1", "kind": "ConfigMap",
         "metadata": {
             "namespace": "mindx-dl", "name": name, "labels": { "mx-consumer-volcano": "true" },
         },
         "data": { name: said.to_string() },
-    });
-    vec![npus, map]
+    })
 }
 
 fn wants(mut pod: Value, cores: u32) -> Value {
@@ -56,7 +58,10 @@ fn wants(mut pod: Value, cores: u32) -> Value {
 }
 
 fn rehearsal(cores: u32) -> Rehearsal {
-    let mut objects = plane();
+    rehearsal_in(plane(), cores)
+}
+
+fn rehearsal_in(mut objects: Vec<Value>, cores: u32) -> Rehearsal {
     objects.extend([
         wants(pod("team-a", "train", 0, "1", None), cores),
         group("team-a", "train", "default", 1),
@@ -101,6 +106,37 @@ fn chips_are_given_out_in_a_rehearsal() {
     assert!(rehearsal.settle(), "and again");
     let outcome = format!("{:?}", rehearsal.outcome(&before));
     assert!(outcome.contains("n2"), "{outcome}");
+}
+
+#[test]
+fn a_config_map_of_chips_counts_in_a_rehearsal_as_it_is_changed() {
+    let free = ["Ascend310P-0", "Ascend310P-0,Ascend310P-1"];
+    let delete = json!({ "apiVersion": WHAT_IF, "kind": "Delete", "objects": [{
+        "apiVersion": "v1", "kind": "ConfigMap", "namespace": "mindx-dl",
+        "name": "cluster-info-device-0",
+    }]});
+    let more = wants(pod("team-a", "more", 0, "1", None), 8);
+    for (stood, changed, wanted, starts) in [
+        (free[0], told(free[1]), "train", true),
+        (free[1], told(""), "more", false),
+        (free[1], delete, "more", false),
+        ("", told(free[0]), "more", true),
+    ] {
+        let cores = if wanted == "train" { 16 } else { 0 };
+        let mut objects = plane();
+        objects[1] = told(stood);
+        let mut rehearsal = rehearsal_in(objects, cores);
+        assert!(rehearsal.settle(), "the cluster comes to rest");
+        let before = rehearsal.look();
+        for object in [changed, group("team-a", "more", "default", 1), more.clone()] {
+            let change = Change::read(&object, "team-a").expect("it is understood");
+            assert_eq!(rehearsal.change(&change), [], "nothing is refused");
+        }
+        assert!(rehearsal.settle(), "and again");
+        let outcome = rehearsal.outcome(&before);
+        let started: Vec<&str> = outcome.starts.iter().map(|it| &*it.name).collect();
+        assert_eq!(started.contains(&wanted), starts, "{stood}: {outcome:?}");
+    }
 }
 
 #[test]
