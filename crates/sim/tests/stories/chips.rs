@@ -155,8 +155,8 @@ fn a_part_of_a_chip_is_made_at_once_in_a_rehearsal() {
     assert!(outcome.contains("n1"), "{outcome}");
 }
 
-#[test]
-fn chips_are_given_out_in_a_simulated_cluster() {
+/// When each of these jobs, of ten minutes and so many cores, starts in a simulated cluster: in seconds.
+fn started(jobs: &[(&str, u32)]) -> Vec<(String, Option<i64>)> {
     let asked = TraceSettings {
         seed: 1,
         for_ms: 3_600_000,
@@ -164,12 +164,12 @@ fn chips_are_given_out_in_a_simulated_cluster() {
         duration_ms: 600_000,
         faults: Vec::new(),
     };
-    let job = |name: &str, cores: u32| {
+    let job = |(name, cores): &(&str, u32)| {
         let template = wants(
             json!({ "spec": {
                 "restartPolicy": "Never", "containers": [{ "name": "main", "image": "busybox" }],
             }}),
-            cores,
+            *cores,
         );
         json!({
             "apiVersion": "batch.volcano.sh/v1alpha1", "kind": "Job", "metadata": { "name": name },
@@ -179,7 +179,8 @@ fn chips_are_given_out_in_a_simulated_cluster() {
             },
         })
     };
-    let trace = Trace::read(&plane(), &[job("one", 16), job("two", 8)], asked);
+    let jobs: Vec<Value> = jobs.iter().map(job).collect();
+    let trace = Trace::read(&plane(), &jobs, asked);
     let mut play = trace
         .expect("it is understood")
         .begin(drivers())
@@ -189,8 +190,25 @@ fn chips_are_given_out_in_a_simulated_cluster() {
     assert_eq!(report.findings, []);
     let times = report.workloads.iter().map(|it| {
         let started = it.started_ms.map(|ms| ms / 1_000);
-        (&*it.name, started)
+        (it.name.to_string(), started)
     });
-    let times: Vec<_> = times.collect();
-    assert_eq!(times, [("one", Some(0)), ("two", Some(600))]);
+    times.collect()
+}
+
+fn at(name: &str, seconds: i64) -> (String, Option<i64>) {
+    (name.to_owned(), Some(seconds))
+}
+
+#[test]
+fn chips_are_given_out_in_a_simulated_cluster() {
+    let times = started(&[("one", 16), ("two", 8)]);
+    assert_eq!(times, [at("one", 0), at("two", 600)]);
+}
+
+#[test]
+fn parts_of_chips_are_made_in_a_simulated_cluster_when_their_pods_start() {
+    // Beside a part that is not made yet the node would give out none of another size.
+    let times = started(&[("one", 2), ("two", 1), ("three", 4)]);
+    let at_once = times.iter().filter(|(_, at)| at.is_some_and(|at| at < 10));
+    assert_eq!(at_once.count(), 3, "{times:?}");
 }
