@@ -13,9 +13,10 @@ use api::ask::{Report, Subject};
 use api::kind::{KINDS, Kind};
 use api::volcano::chip_devices::ChipTopic;
 use api::volcano::scheduler_conf::{CONFIG_MAP_NAME, CONFIG_MAP_NAMESPACE, SCHEDULER_CONF};
+use driver::EngineSettings;
 use driver::scheduler_conf::SchedulerConf;
 use serde_json::{Value, json};
-use sim::{Change, Rehearsal};
+use sim::{Change, Named, Rehearsal};
 
 use crate::cluster::Cluster;
 use crate::manifest::Document;
@@ -123,6 +124,7 @@ pub async fn rehearse(
             engine.native_groups = true;
         }
     }
+    let engine = drivers.engine.clone();
     let mut rehearsal = Rehearsal::of(objects, drivers, run::now());
     for text in unread(&rehearsal) {
         console::warn(&text);
@@ -140,7 +142,7 @@ pub async fn rehearse(
             }
         },
         RehearsalQuestion::WhatIf(changes) => {
-            for text in unheeded(changes) {
+            for text in unheeded(changes, engine.as_ref()) {
                 console::warn(&text);
             }
             what_if(&mut rehearsal, changes, request.format)
@@ -175,14 +177,18 @@ fn has_native_groups(objects: &[Value], question: &RehearsalQuestion) -> bool {
 }
 
 /// What is told of changes that nobody in the copy acts on, so that nothing follows from them there.
-fn unheeded(changes: &[(Document, Change)]) -> Vec<String> {
+fn unheeded(changes: &[(Document, Change)], engine: Option<&EngineSettings>) -> Vec<String> {
     let keys = changes.iter().flat_map(|(_, change)| match change {
         Change::Apply(key, _) => std::slice::from_ref(key),
         Change::Delete(keys) => keys,
         Change::Drain { .. } => &[],
     });
     let is_heeded = |kind: &Kind| READ.contains(kind) || FOLLOWED.contains(kind);
-    let unheeded = keys.filter(|key| key.kind().is_some_and(|kind| !is_heeded(&kind)));
+    let is_of_cards = |key: &Named| engine.is_some_and(|engine| is_of_cards(key, engine));
+    let unheeded = keys.filter(|key| {
+        let kind = key.kind();
+        kind.is_some_and(|kind| !is_heeded(&kind)) && !is_of_cards(key)
+    });
     unheeded
         .map(|key| {
             format!(
@@ -191,6 +197,19 @@ fn unheeded(changes: &[(Document, Change)]) -> Vec<String> {
             )
         })
         .collect()
+}
+
+/// Whether it is a ConfigMap that says in which parts cards can be had, or which chips there are, and the rules
+/// look at it.
+fn is_of_cards(key: &Named, engine: &EngineSettings) -> bool {
+    let Named::Known(key) = key else {
+        return false;
+    };
+    let (namespace, name) = (&*key.namespace, &*key.name);
+    let of_chips = engine.chip_source();
+    key.kind == Kind::ConfigMap
+        && (engine.engine.device_config() == Some((namespace, name))
+            || of_chips.is_some_and(|source| source.reads(namespace, name)))
 }
 
 /// What is told of objects that nobody sees here, since they cannot be read or nothing is decided on them.

@@ -32,10 +32,6 @@ impl ChipLists {
         }
     }
 
-    pub(crate) fn known(&self) -> &ChipDevices {
-        &self.known
-    }
-
     /// What an answer says.
     pub(crate) fn read(&self, part: usize, answer: &[u8]) -> Result<ChipReading, String> {
         ChipReading::of(self.source, topic(part), answer)
@@ -77,8 +73,25 @@ impl Source for ChipLists {
     type Said = ChipReading;
     /// Nodes of which something else is known.
     type Change = BTreeSet<String>;
+    type Known = ChipDevices;
     const PARTS: usize = ChipTopic::ALL.len();
     const REASON: &'static str = "InvalidDeviceInfo";
+
+    fn name(&self) -> String {
+        let of = match self.source {
+            ChipSource::Cluster => "ClusterD",
+            ChipSource::Plugins => "device plugins",
+        };
+        of.to_owned()
+    }
+
+    fn known(&self) -> &ChipDevices {
+        &self.known
+    }
+
+    fn resume(&mut self, known: ChipDevices) {
+        self.known = known;
+    }
 
     fn request(&self, part: usize) -> Request {
         let about = match topic(part) {

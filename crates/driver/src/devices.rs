@@ -78,18 +78,27 @@ impl DeviceConfigs {
             config: DeviceConfig::default(),
         }
     }
-
-    fn name(&self) -> String {
-        format!("{}/{}", self.key.namespace, self.key.name)
-    }
 }
 
 impl Source for DeviceConfigs {
     /// What was found, if it is there.
     type Said = Option<Found>;
     type Change = DeviceConfig;
+    type Known = DeviceConfig;
     const PARTS: usize = 1;
     const REASON: &'static str = "InvalidDeviceConfig";
+
+    fn name(&self) -> String {
+        format!("{}/{}", self.key.namespace, self.key.name)
+    }
+
+    fn known(&self) -> &DeviceConfig {
+        &self.config
+    }
+
+    fn resume(&mut self, known: DeviceConfig) {
+        self.config = known;
+    }
 
     fn request(&self, _: usize) -> Request {
         Request::Get {

@@ -8,9 +8,9 @@
 //!   bytes so that damage is seen.
 //! - *Reading.* [`Segment::read`] takes a segment apart again; [`Replay`] plays it.
 //!
-//! A segment begins with a checkpoint: the objects that the mirror holds, where each stream stands
-//! and how the election stands. It is exact because the driver that writes it goes on from nothing
-//! else: at a moment when no write of it is open it forgets what it remembers beside these, exactly
+//! A segment begins with a checkpoint: the objects that the mirror holds, where each stream stands,
+//! how the election stands, and what only answers tell. It is exact because the driver that writes it
+//! goes on from nothing else: at a moment when no write of it is open it forgets what it remembers beside these, exactly
 //! as the driver of a replay, which never knew it. Whatever state is added to the driver is covered
 //! by that without being named here.
 //!
@@ -37,7 +37,7 @@ mod replay;
 pub use api::token::Tokens;
 pub use body::Body;
 pub use checkpoint::Checkpoint;
-pub(crate) use checkpoint::{ElectionState, LeaseState, SeenState, StreamAt, StreamState};
+pub(crate) use checkpoint::{ElectionState, Learnt, LeaseState, SeenState, StreamAt, StreamState};
 pub use differs::Differs;
 pub use encode::Encoder;
 pub use frame::{FORMAT, Problem, Segment, TornTail, frame, opening};

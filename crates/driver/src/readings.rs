@@ -21,10 +21,20 @@ pub(crate) trait Source {
     type Said;
     /// What is known from now on.
     type Change;
+    /// All that is known.
+    type Known: Clone;
     /// So many questions make a round.
     const PARTS: usize;
     /// The reason of events that tell what is wrong with it.
     const REASON: &'static str;
+
+    /// Of whom it is read: of another nothing is known.
+    fn name(&self) -> String;
+
+    fn known(&self) -> &Self::Known;
+
+    /// Goes on from what was known.
+    fn resume(&mut self, known: Self::Known);
 
     /// One of the questions.
     fn request(&self, part: usize) -> Request;
@@ -69,6 +79,18 @@ pub(crate) struct News<C> {
     pub(crate) change: Option<C>,
     /// This is wrong, and was not told yet.
     pub(crate) troubles: Vec<Trouble>,
+}
+
+/// What goes on when everything else begins anew.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) struct Kept<K> {
+    /// Of whom it was read.
+    pub(crate) of: String,
+    pub(crate) due: Time,
+    pub(crate) is_read: bool,
+    pub(crate) known: K,
+    pub(crate) told: Vec<BTreeSet<String>>,
+    pub(crate) unread: Vec<String>,
 }
 
 /// When it is read, and what was told of it.
@@ -186,6 +208,31 @@ impl<S: Source> Readings<S> {
         }
     }
 
+    /// What is known. A round that is on its way begins anew: it is due as it was.
+    pub(crate) fn kept(&self) -> Kept<S::Known> {
+        Kept {
+            of: self.source.name(),
+            due: self.due,
+            is_read: self.is_read,
+            known: self.source.known().clone(),
+            told: self.told.clone(),
+            unread: self.unread.clone(),
+        }
+    }
+
+    /// Goes on from what was kept, unless it was read of another.
+    pub(crate) fn resume(&mut self, kept: &Kept<S::Known>) {
+        let has_parts = kept.told.len() == S::PARTS && kept.unread.len() == S::PARTS;
+        if kept.of != self.source.name() || !has_parts {
+            return;
+        }
+        self.source.resume(kept.known.clone());
+        self.due = kept.due;
+        self.is_read = kept.is_read;
+        self.told.clone_from(&kept.told);
+        self.unread.clone_from(&kept.unread);
+    }
+
     /// When there is something to ask, or to give up.
     pub(crate) fn wake(&self) -> Option<Time> {
         self.open.map_or(Some(self.due), |(_, deadline)| deadline)
@@ -200,14 +247,28 @@ mod tests {
     use api::intent::ObjectKey;
     use api::kind::Kind;
 
-    /// Two parts: one is asked for, the other is read. What is said is what is wrong.
-    struct Both;
+    /// Two parts: one is asked for, the other is read. What is said is what is wrong, and how often
+    /// anything was is known.
+    struct Both(&'static str, usize);
 
     impl Source for Both {
         type Said = Vec<String>;
         type Change = usize;
+        type Known = usize;
         const PARTS: usize = 2;
         const REASON: &'static str = "Wrong";
+
+        fn name(&self) -> String {
+            self.0.to_owned()
+        }
+
+        fn known(&self) -> &usize {
+            &self.1
+        }
+
+        fn resume(&mut self, known: usize) {
+            self.1 = known;
+        }
 
         fn request(&self, part: usize) -> Request {
             let call = Call {
@@ -235,6 +296,7 @@ mod tests {
                 text,
                 ..Trouble::default()
             };
+            self.1 += 1;
             (Some(part), said.into_iter().map(trouble).collect())
         }
 
@@ -257,7 +319,7 @@ mod tests {
 
     #[test]
     fn all_parts_are_read_and_then_again_after_a_minute() {
-        let mut readings = Readings::new(Both);
+        let mut readings = Readings::new(Both("both", 0));
         let now = Time::from_seconds(1_000);
         assert!(readings.poll(RequestId(1), now).is_some() && readings.asked(RequestId(1)));
         assert!(readings.poll(RequestId(2), now).is_none(), "one at a time");
@@ -281,7 +343,7 @@ mod tests {
 
     #[test]
     fn what_is_wrong_is_told_once_for_as_long_as_it_is_so() {
-        let mut readings = Readings::new(Both);
+        let mut readings = Readings::new(Both("both", 0));
         let now = Time::from_seconds(1_000);
         let mut say = |answer: Result<&[&str], &str>| {
             let answer = answer.map(|it| it.iter().map(|&it| it.to_owned()).collect());
@@ -296,5 +358,32 @@ mod tests {
         assert_eq!(say(Ok(&["a", "c"])), "", "it was so all the time");
         assert_eq!(say(Ok(&["a", "b", "c"])), "b");
         assert_eq!(say(Err("away")), "away");
+    }
+
+    #[test]
+    fn who_begins_anew_goes_on_from_what_was_kept_unless_another_is_read() {
+        let now = Time::from_seconds(1_000);
+        let mut readings = Readings::new(Both("both", 0));
+        let wrong = || Ok(vec!["a".to_owned()]);
+        for _ in 0..2 {
+            readings.answered(wrong(), now);
+        }
+        assert!(
+            readings
+                .poll(RequestId(1), now.plus_ms(INTERVAL_MS))
+                .is_some()
+        );
+        let kept = readings.kept();
+        let begun = |name| {
+            let mut anew = Readings::new(Both(name, 0));
+            anew.resume(&kept);
+            anew
+        };
+        let mut anew = begun("both");
+        assert_eq!((anew.is_read(), *anew.source().known()), (true, 2));
+        assert_eq!(anew.wake(), Some(now.plus_ms(INTERVAL_MS)));
+        assert_eq!(told(anew.answered(wrong(), now)), [""; 0], "it was told");
+        let other = begun("other");
+        assert_eq!((other.is_read(), *other.source().known()), (false, 0));
     }
 }

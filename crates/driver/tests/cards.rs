@@ -282,6 +282,25 @@ fn a_config_map_tells_of_cards_and_a_wrong_one_changes_nothing() {
     assert_eq!(summary.places, 2);
 }
 
+#[test]
+fn a_segment_begins_with_what_was_known_of_cards_though_the_config_map_is_wrong_by_now() {
+    let mut world = with_npus();
+    put_config(&mut world, NPUS);
+    put_config(&mut world, "vnpus: [{commonWord: 7}]");
+    world.driver.handle_checkpoint(world.now);
+    world.pass_ms(2_000);
+    npu_pod(&mut world, "one");
+    let part = "[{\"UUID\":\"B\",\"temp\":\"vir05_1c_16g\"}]";
+    assert_eq!(npus_of(&world, "one"), part);
+    world.pass_ms(62_000);
+    let events = world.events().into_iter();
+    let wrong = events.filter(|it| it.contains("InvalidDeviceConfig"));
+    assert_eq!(wrong.count(), 1, "it is told once");
+    let files = segments(&mut world);
+    assert_eq!(files.len(), 2);
+    assert_eq!(played(&files[1]).places, 1);
+}
+
 fn soft_pod(world: &mut World, name: &str, mib: u32, cores: u32) {
     let amounts = json!({
         "cpu": "1", "huawei.com/Ascend910B3": "1",

@@ -303,3 +303,60 @@ fn nothing_is_placed_before_both_lists_were_read() {
     let asked = world.log.iter().filter(|line| line.contains("MindCluster"));
     assert_eq!(asked.count(), 2);
 }
+
+#[test]
+fn a_segment_begins_with_what_was_known_of_chips_though_nobody_tells_of_them_any_more() {
+    let maps = Maps::default();
+    let mut world = plane("", &maps);
+    let both = by_cluster(&devices("Ascend310P-0,Ascend310P-1", ""));
+    maps.borrow_mut().insert(CLUSTER, both);
+    pod(&mut world, "one", 8);
+    assert_eq!(told(&world, "one"), "0");
+    let wrong = by_cluster(&json!({ "DeviceList": 7 }));
+    maps.borrow_mut().insert(CLUSTER, wrong);
+    world.pass_ms(62_000);
+    assert_eq!(flaws(&world).len(), 1);
+
+    // An hour is over; and then other rules hold.
+    world.driver.handle_checkpoint(world.now);
+    pod(&mut world, "two", 8);
+    assert_eq!(told(&world, "two"), "1", "what was known still is");
+    world.pass_ms(62_000);
+    assert_eq!(flaws(&world).len(), 1, "and what is wrong is told");
+    maps.borrow_mut().insert(CLUSTER, Err("away".to_owned()));
+    let other = engine("      deviceshare.ScheduleWeight: 3\n");
+    let metrics = scheduler_conf::MetricsConf::default();
+    world.driver.handle_rules(other, metrics, world.now);
+    world.delete_object(Kind::Pod, "one");
+    world.pass_ms(2_000);
+    pod(&mut world, "three", 8);
+    assert_eq!(told(&world, "three"), "0");
+    let files = segments(&mut world);
+    assert_eq!(files.len(), 3);
+    for file in files {
+        assert_eq!(played(&file).places, 1);
+    }
+}
+
+#[test]
+fn what_was_known_of_chips_is_forgotten_where_others_are_to_tell_of_them() {
+    let maps = Maps::default();
+    let mut world = plane("", &maps);
+    let one = by_cluster(&devices("Ascend310P-0", ""));
+    maps.borrow_mut().insert(CLUSTER, one);
+    world.pass_ms(2_000);
+    let other = engine(
+        "configurations: [{name: init-params, arguments: {useClusterInfoManager: \"false\"}}]",
+    );
+    let metrics = scheduler_conf::MetricsConf::default();
+    world.driver.handle_rules(other, metrics, world.now);
+    pod(&mut world, "one", 8);
+    assert_eq!(told(&world, "one"), Value::Null);
+    let text = message(&world, "one");
+    assert!(text.contains("no list of devices is known"), "{text}");
+    let files = segments(&mut world);
+    assert_eq!(files.len(), 2);
+    for file in files {
+        played(&file);
+    }
+}

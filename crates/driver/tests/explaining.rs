@@ -405,3 +405,121 @@ fn nothing_is_said_before_everything_was_seen() {
     let unseen = ask(&mut world, "train");
     assert_eq!(unseen.err(), Some(Unanswered::NotReady));
 }
+
+const NPU: &str = "huawei.com/Ascend310P";
+
+/// A pod that wants one NPU, and so much more of it, in a mode.
+fn user_of_npus(world: &mut World, name: &str, mode: Option<&str>, part: &[(&str, &str)]) {
+    group(world, "team-a", name, 1);
+    let mut wanted = json!({ NPU: "1" });
+    for (of, amount) in part {
+        wanted[format!("{NPU}-{of}")] = json!(amount);
+    }
+    let mut annotations = json!({ "scheduling.k8s.io/group-name": name });
+    if let Some(mode) = mode {
+        annotations["huawei.com/vnpu-mode"] = json!(mode);
+    }
+    let body = json!({
+        "metadata": { "namespace": "team-a", "annotations": annotations },
+        "spec": {
+            "schedulerName": "volcano",
+            "containers": [{ "name": "c", "resources": { "requests": wanted, "limits": wanted } }],
+        },
+        "status": { "phase": "Pending" },
+    });
+    world.put_object(Kind::Pod, &format!("{name}-0"), &body);
+}
+
+/// A node with an NPU; `mode` is what its device plugin says of soft parts.
+fn with_npu(world: &mut World, name: &str, mode: &str) {
+    let npu = json!([{ "id": name, "count": 7, "devmem": 21527, "health": true }]).to_string();
+    let node = json!({
+        "metadata": { "annotations": {
+            "hami.io/node-register-Ascend310P": npu, "hami-vnpu-core": mode,
+        }},
+        "status": { "allocatable": { "cpu": "8", "memory": "8Gi", "pods": "110", NPU: "7" } },
+    });
+    world.put_object(Kind::Node, name, &node);
+}
+
+fn bound(world: &World, pod: &str) -> Option<String> {
+    let node = world.object(Kind::Pod, pod)["spec"]["nodeName"].clone();
+    node.as_str().map(str::to_owned)
+}
+
+#[test]
+fn who_wants_npus_in_a_mode_that_no_node_has_is_told_of_another_mode_where_that_helps() {
+    let conf =
+        rules_with("{name: deviceshare, arguments: {deviceshare.AscendHAMiVNPUEnable: true}}");
+    let soft: &[_] = &[("memory", "5000"), ("core", "30")];
+    let part: &[_] = &[("memory", "6144")];
+    let switch = |mode: &str| format!("run the NPUs of n1 in mode {mode}");
+    let drop = "let its tasks have NPUs in whatever mode they run".to_owned();
+    for (node, mode, wanted, words) in [
+        (
+            "false",
+            Some("hami-core"),
+            &[] as &[_],
+            vec![drop.clone(), switch("hami-core")],
+        ),
+        ("false", Some("hami-core"), soft, vec![switch("hami-core")]),
+        ("false", None, soft, vec![switch("hami-core")]),
+        (
+            "true",
+            Some("template"),
+            &[],
+            vec![drop.clone(), switch("template")],
+        ),
+        ("true", Some("template"), part, vec![switch("template")]),
+        ("true", None, part, vec![switch("template")]),
+        // In no mode there is what it wants.
+        ("true", Some("enpu"), part, vec![]),
+        ("true", Some("template"), soft, vec![]),
+    ] {
+        let mut world = World::new(placing(&conf));
+        world.put_queues();
+        with_npu(&mut world, "n1", node);
+        user_of_npus(&mut world, "train", mode, wanted);
+        world.pass_ms(2_000);
+        let found = ask(&mut world, "train").expect("it is there");
+        let report = found.told(&|_| true);
+        let told: Vec<String> = report.fixes.iter().map(|fix| fix.words.clone()).collect();
+        assert_eq!(told, words, "{mode:?} {wanted:?} on {node}");
+        assert_eq!(bound(&world, "train-0"), None);
+        for words in &told {
+            // What is told is done, and helps.
+            let mut world = World::new(placing(&conf));
+            world.put_queues();
+            let (node, mode) = match (*words == drop, node) {
+                (true, node) => (node, None),
+                (false, "true") => ("false", mode),
+                (false, _) => ("true", mode),
+            };
+            with_npu(&mut world, "n1", node);
+            user_of_npus(&mut world, "train", mode, wanted);
+            world.pass_ms(2_000);
+            assert_eq!(bound(&world, "train-0").as_deref(), Some("n1"), "{words}");
+        }
+    }
+}
+
+#[test]
+fn npus_that_somebody_has_are_not_to_be_divided_otherwise() {
+    let conf =
+        rules_with("{name: deviceshare, arguments: {deviceshare.AscendHAMiVNPUEnable: true}}");
+    let mut world = World::new(placing(&conf));
+    world.put_queues();
+    with_npu(&mut world, "n1", "false");
+    user_of_npus(&mut world, "first", None, &[("memory", "6144")]);
+    world.pass_ms(2_000);
+    assert_eq!(bound(&world, "first-0").as_deref(), Some("n1"));
+    user_of_npus(
+        &mut world,
+        "train",
+        None,
+        &[("memory", "5000"), ("core", "30")],
+    );
+    world.pass_ms(2_000);
+    let found = ask(&mut world, "train").expect("it is there");
+    assert_eq!(found.told(&|_| true).fixes, []);
+}

@@ -21,8 +21,8 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use model::{
-    Amount, Change, GangId, GangPhase, Key, Place, Reason, Refusal, Tables, Time, Verdict,
-    VolumeLack, WriteId,
+    Amount, Change, GangId, GangPhase, Key, NpuDivision, Place, Reason, Refusal, Tables, Time,
+    Verdict, VolumeLack, WriteId,
 };
 
 use crate::engine::{Engine, Settings};
@@ -277,6 +277,8 @@ pub enum Remedy {
     DropCardIds,
     /// Let the gang's waiting tasks have cards in whatever mode they run.
     DropCardMode,
+    /// Let the gang's waiting tasks have NPUs however these are divided.
+    DropNpuMode,
     /// Let the gang's tasks be together on a card.
     DropCardsApart,
     /// Drop what the devices of a claim of the gang's waiting tasks must have in common, or differ in.
@@ -291,6 +293,13 @@ pub enum Remedy {
     DropPodAffinity,
     /// Have volumes for the claims of the gang's waiting tasks that every node reaches.
     ReachVolumes,
+    /// Have the NPUs of nodes divided otherwise.
+    DivideNpus {
+        /// How.
+        division: NpuDivision,
+        /// The nodes.
+        nodes: Vec<Arc<str>>,
+    },
     /// Let the gang's tasks be far apart.
     DropCloseness,
     /// Wait for a zone to open.
@@ -358,13 +367,14 @@ impl Remedy {
             | Remedy::DropCardMode
             | Remedy::DropCardsApart
             | Remedy::DropDeviceRules
+            | Remedy::DropNpuMode
             | Remedy::DropNumaPolicy
             | Remedy::DropPodAffinity
             | Remedy::DropPorts
             | Remedy::DropSelector
             | Remedy::DropSpread => 7,
             Remedy::DropCloseness => 8,
-            Remedy::ReachVolumes => 9,
+            Remedy::DivideNpus { .. } | Remedy::ReachVolumes => 9,
             Remedy::AwaitZone { .. } => 10,
             Remedy::EndTasks { .. } => 11,
             Remedy::AddNodes { .. } => 12,

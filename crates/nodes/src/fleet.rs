@@ -6,8 +6,10 @@ use api::core::Pod;
 use api::intent::{Action, Intent, ObjectKey, Part, Propagation, WriteOutcome};
 use api::kind::Kind;
 use api::time::Time;
+use api::volcano::ASCEND_REAL;
 use serde_json::json;
 
+use crate::chips::real_chips;
 use crate::resident::Resident;
 use crate::stage::Next;
 use crate::{Settings, node, status};
@@ -47,6 +49,8 @@ pub struct Fleet {
     ready: VecDeque<Due>,
     /// Taken ends of pod addresses, only for nodes that have pods.
     slots: BTreeMap<u32, BTreeSet<u8>>,
+    /// Which Ascend chips pods really have, only for nodes that have such pods.
+    real_chips: BTreeMap<u32, BTreeMap<PodKey, Box<str>>>,
 }
 
 impl Fleet {
@@ -63,6 +67,7 @@ impl Fleet {
             timers: BTreeSet::new(),
             ready: VecDeque::new(),
             slots: BTreeMap::new(),
+            real_chips: BTreeMap::new(),
         }
     }
 
@@ -107,6 +112,11 @@ impl Fleet {
             return;
         };
         self.take_slot(&mut resident);
+        let real = pod.metadata.annotations.get(ASCEND_REAL);
+        if let Some(real) = real.filter(|real| !real.is_empty()) {
+            let on_node = self.real_chips.entry(resident.node).or_default();
+            on_node.insert(key.clone(), (**real).into());
+        }
         resident.next = resident.plan(pod, &self.settings.stages, self.seed);
         let next = resident.next;
         self.pods.insert(key.clone(), resident);
@@ -237,6 +247,7 @@ impl Fleet {
         }
         resident.writing = true;
         let target = ObjectKey::new(Kind::Pod, &key.0, &key.1);
+        let mut chips = None;
         let status = match self.settings.stages[stage].next {
             Next::Removed => {
                 return Some(Intent {
@@ -249,17 +260,26 @@ impl Fleet {
                     },
                 });
             }
-            Next::Running => status::running(resident, now),
+            Next::Running => {
+                let on_node = (resident.chips.is_some())
+                    .then(|| self.real_chips.entry(resident.node).or_default());
+                chips = on_node.and_then(|it| real_chips_of(key, resident, it));
+                status::running(resident, now)
+            }
             Next::Ended if resident.restarts_after_end() => status::restarted(resident, now),
             Next::Ended => status::ended(resident, now),
         };
+        let mut patch = json!({ "status": status });
+        if let Some(real) = chips {
+            patch["metadata"]["annotations"] = json!({ ASCEND_REAL: real });
+        }
         Some(Intent {
             target,
             action: Action::Patch {
                 uid: resident.uid.clone(),
                 resource_version: resident.resource_version.clone(),
                 part: Part::Status,
-                patch: json!({ "status": status }),
+                patch,
             },
         })
     }
@@ -296,6 +316,12 @@ impl Fleet {
                 self.slots.remove(&gone.node);
             }
         }
+        if let Some(on_node) = self.real_chips.get_mut(&gone.node) {
+            on_node.remove(key);
+            if on_node.is_empty() {
+                self.real_chips.remove(&gone.node);
+            }
+        }
     }
 
     /// Gives a pod that has no address the lowest free one of its node.
@@ -308,6 +334,22 @@ impl Fleet {
         }
         taken.insert(resident.slot);
     }
+}
+
+/// What a pod is told of its chips as it starts, and from then on has among those of its node. Told again
+/// it is the same.
+fn real_chips_of(
+    key: &PodKey,
+    resident: &Resident,
+    on_node: &mut BTreeMap<PodKey, Box<str>>,
+) -> Option<Box<str>> {
+    if let Some(real) = on_node.get(key) {
+        return Some(real.clone());
+    }
+    let told = resident.chips.as_deref()?;
+    let real: Box<str> = real_chips(told, on_node.values().map(|it| &**it))?.into();
+    on_node.insert(key.clone(), real.clone());
+    Some(real)
 }
 
 fn key_of(pod: &Pod) -> PodKey {

@@ -1,7 +1,8 @@
 //! Imitation nodes: a fleet of them behaves towards the API as kubelets would, and runs nothing.
 //!
 //! What it does: makes Node objects, takes the pods that are bound to them through their lives
-//! (start, end, restart, removal) after delays that stage data gives, and writes their statuses.
+//! (start, end, restart, removal) after delays that stage data gives, and writes their statuses. As a
+//! device plugin would it says of pods with Ascend chips which they really have.
 //!
 //! What it refuses to know: who placed a pod and why, whose children pods are, how a write is
 //! performed. It has no IO and no clock; every random choice follows from the seed.
@@ -16,6 +17,7 @@
 //!
 //! Signs of life (leases, statuses that are told again) are the shell's: they say nothing new.
 
+mod chips;
 mod conditions;
 mod fleet;
 mod node;
@@ -24,6 +26,7 @@ mod settings;
 mod stage;
 mod status;
 
+pub use chips::real_chips;
 pub use conditions::{are_believed, conditions};
 pub use fleet::Fleet;
 pub use node::name;

@@ -4,6 +4,7 @@ use api::core::{Pod, PodCondition, PodPhase};
 use api::intent::WriteOutcome;
 use api::shared::{List, Word};
 use api::time::Time;
+use api::volcano::NPU_CORE;
 
 use crate::SIM_EXIT_CODE;
 use crate::stage::{Life, Stage, draw};
@@ -44,6 +45,8 @@ pub(crate) struct Resident {
     /// Nothing is decided before this revision is seen.
     pub wait_for: u64,
     pub exit_code: i32,
+    /// Ascend chips that it was given, in its scheduler's words.
+    pub chips: Option<Box<str>>,
     pub restart_policy: Box<str>,
     /// Their times count from its start.
     pub conditions: List<PodCondition>,
@@ -105,6 +108,11 @@ impl Resident {
             failures: 0,
             wait_for: 0,
             exit_code: annotation.and_then(|code| code.parse().ok()).unwrap_or(0),
+            chips: pod
+                .metadata
+                .annotations
+                .get(NPU_CORE)
+                .map(|it| (**it).into()),
             restart_policy: pod.spec.restart_policy.clone(),
             conditions: pod.status.conditions.clone(),
             start_time: pod.status.start_time,

@@ -453,3 +453,35 @@ fn pods_live_on_nodes_that_somebody_else_made_and_on_no_others() {
     world.run_to(2_000);
     world.check("5ms p Running ip=10.128.1.2 restarts=0");
 }
+
+#[test]
+fn a_pod_with_chips_is_told_at_its_start_which_they_really_are() {
+    let mut world = World::one_node();
+    let with = |chips: &str| {
+        let told = format!("{{huawei.com/npu-core: '{chips}', katmai.dev/sim-duration: 1h}}");
+        format!("{{metadata: {{annotations: {told}}}, spec: {{restartPolicy: Never}}}}")
+    };
+    world.faults.push(Fault::Conflict);
+    world.bind("a", &with("0-vir02_1c"));
+    world.bind("b", &with("0-vir02_1c"));
+    world.bind("c", &with("1"));
+    world.bind("d", FOR_EVER);
+    world.run_to(1_010);
+    let real = |world: &World, name: &str| {
+        world.pods[name]["metadata"]["annotations"]["huawei.com/AscendReal"].clone()
+    };
+    // The other one was the first whose start was taken.
+    assert_eq!(real(&world, "a"), "Ascend310P-2c.1cpu-101-0_1");
+    assert_eq!(real(&world, "b"), "Ascend310P-2c.1cpu-100-0_0");
+    assert_eq!(real(&world, "c"), "Ascend310P-1");
+    assert_eq!(real(&world, "d"), Value::Null);
+    world.delete("a", 0);
+    world.run_to(1_020);
+    world.bind("e", &with("0-vir01"));
+    world.run_to(1_030);
+    assert_eq!(
+        real(&world, "e"),
+        "Ascend310P-1c-101-0_1",
+        "it is free again"
+    );
+}

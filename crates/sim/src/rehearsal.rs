@@ -18,11 +18,11 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use api::ask::{Report, Subject};
 use api::call::{self, Call, WatchLine};
-use api::core::PodPhase;
+use api::core::{Pod, PodPhase};
 use api::intent::{Intent, Refusal, WriteOutcome};
 use api::kind::Kind;
 use api::time::Time;
-use api::volcano::{ASCEND_310P, ASCEND_REAL, NPU_CORE};
+use api::volcano::{ASCEND_REAL, NPU_CORE};
 use driver::explain::Unanswered;
 use driver::{Door, Driver, Request, RequestId};
 use serde_json::{Value, json};
@@ -185,10 +185,12 @@ impl Rehearsal {
 
     /// No kubelet is there to say that a pod has ended that was told to go, nor that one runs that has a
     /// node: only then may it be evicted for others, and do those start that wait for it. Nor is there a
-    /// device plugin that makes a part of a chip: until then its node gives out no part of another size.
+    /// device plugin that tells of chips which they really are: until then its node gives out no part of
+    /// another size.
     fn stand_in(&mut self) -> bool {
         let (mut going, mut bound) = (Vec::new(), Vec::new());
-        for pod in self.driver.mirror().list::<api::core::Pod>() {
+        let mut made: Vec<(&str, String)> = Vec::new();
+        for pod in self.driver.mirror().list::<Pod>() {
             let meta = &pod.metadata;
             let is_new = matches!(pod.status.phase, PodPhase::Unset | PodPhase::Pending);
             let target = || Kind::Pod.path(&meta.namespace, &meta.name);
@@ -196,11 +198,11 @@ impl Rehearsal {
                 going.extend(meta.finalizers.is_empty().then(target));
             } else if is_new && !pod.spec.node_name.is_empty() {
                 bound.push(runs(&target(), pod, self.now));
-            } else if let Some(part) = unmade(pod) {
-                let real = json!({ ASCEND_REAL: format!("{ASCEND_310P}-{part}") });
-                let patch = json!({ "metadata": { "annotations": real } });
+            } else if let Some(real) = self.real_chips(pod, &made) {
+                let patch = json!({ "metadata": { "annotations": { ASCEND_REAL: &*real } } });
                 // As it lets its status be told, whatever defaults its spec is without.
                 bound.push(calls::merge(&format!("{}/status", target()), &patch));
+                made.push((&*pod.spec.node_name, real));
             }
         }
         let mut calls = Vec::new();
@@ -213,6 +215,24 @@ impl Rehearsal {
             is_any |= self.call(&call).code == 200;
         }
         is_any
+    }
+
+    /// What a device plugin would say of the chips that a pod got and of which nothing is said yet. `made` is
+    /// what it has just said of others, by their nodes.
+    fn real_chips(&self, pod: &Pod, made: &[(&str, String)]) -> Option<String> {
+        let node = &*pod.spec.node_name;
+        let said = |pod: &Pod| pod.metadata.annotations.get(ASCEND_REAL).cloned();
+        let is_told = said(pod).is_some_and(|real| !real.is_empty());
+        if is_told || node.is_empty() || pod.is_finished() {
+            return None;
+        }
+        let chips = pod.metadata.annotations.get(NPU_CORE)?;
+        let there = self.driver.mirror().list::<Pod>();
+        let there = there.filter(|other| *other.spec.node_name == *node && !other.is_finished());
+        let said: Vec<_> = there.filter_map(|other| said(other)).collect();
+        let now = made.iter().filter(|(on, _)| *on == node);
+        let beside = said.iter().map(|real| &**real);
+        nodes::real_chips(chips, beside.chain(now.map(|(_, real)| real.as_str())))
     }
 
     fn tell(&mut self, id: RequestId) -> bool {
@@ -344,7 +364,7 @@ fn record(
 }
 
 /// What a kubelet says of a pod that runs: whoever waits for one asks each of its containers.
-fn runs(target: &str, pod: &api::core::Pod, now: Time) -> Call {
+fn runs(target: &str, pod: &Pod, now: Time) -> Call {
     let now = now.seconds_text();
     let containers = pod.spec.containers.iter().map(|container| {
         json!({
@@ -366,15 +386,6 @@ fn runs(target: &str, pod: &api::core::Pod, now: Time) -> Call {
         content_type: "application/strategic-merge-patch+json",
         ..calls::merge(&format!("{target}/status"), &patch)
     }
-}
-
-/// The part of a chip that a pod got and nobody has made.
-fn unmade(pod: &api::core::Pod) -> Option<&str> {
-    let annotations = &pod.metadata.annotations;
-    let part = annotations.get(NPU_CORE).filter(|it| it.contains('-'));
-    let is_made = annotations.contains_key(ASCEND_REAL);
-    part.filter(|_| !is_made && !pod.spec.node_name.is_empty())
-        .map(|part| &**part)
 }
 
 fn namespace(name: &str) -> Value {

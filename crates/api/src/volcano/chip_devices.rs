@@ -73,6 +73,20 @@ impl ChipSource {
         let namespace = self.namespace(topic);
         format!("/api/v1/namespaces/{namespace}/configmaps{query}")
     }
+
+    /// Whether a ConfigMap of this namespace and name is one of those that say it, where it has the labels
+    /// that it takes.
+    pub fn reads(self, namespace: &str, name: &str) -> bool {
+        ChipTopic::ALL.into_iter().any(|topic| {
+            let is_named = match (self, topic) {
+                (ChipSource::Cluster, ChipTopic::Devices) => name.starts_with(CLUSTER_DEVICES),
+                (ChipSource::Cluster, ChipTopic::Nodes) => name == CLUSTER_NODES,
+                (ChipSource::Plugins, ChipTopic::Devices) => name.starts_with(DEVICES),
+                (ChipSource::Plugins, ChipTopic::Nodes) => name.starts_with(NODES),
+            };
+            is_named && namespace == self.namespace(topic)
+        })
+    }
 }
 
 /// The chips of one node.
@@ -114,7 +128,7 @@ pub struct ChipFlaw {
 }
 
 /// What is known of all nodes.
-#[derive(Clone, Debug, Default, PartialEq, Eq)]
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct ChipDevices {
     /// Devices by nodes.
     pub devices: BTreeMap<String, NodeChips>,

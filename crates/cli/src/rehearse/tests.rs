@@ -172,16 +172,51 @@ metadata: { name: amounts }
 apiVersion: whatif.katmai.dev/v1
 kind: Delete
 objects: [{ apiVersion: apps/v1, kind: DaemonSet, name: agents }]
+---
+apiVersion: v1
+kind: ConfigMap
+metadata: { namespace: mindx-dl, name: cluster-info-device-0 }
+---
+apiVersion: v1
+kind: ConfigMap
+metadata: { namespace: kube-system, name: volcano-vgpu-device-config }
 ";
     let documents = manifest::parse("some.yaml", text.to_owned()).expect("it is YAML");
     let changes = documents.into_iter().map(|document| {
         let change = sim::Change::read(&document.object, "team-a").expect("it is understood");
         (document, change)
     });
-    let told = super::unheeded(&changes.collect::<Vec<_>>());
-    assert_eq!(told.len(), 2, "{told:?}");
+    let changes: Vec<_> = changes.collect();
+    let mut told = super::unheeded(&changes, None);
+    let of_cards = told.split_off(2);
     assert!(told[0].starts_with("CronJob team-a/nightly: nobody acts on it"));
     assert!(told[1].starts_with("DaemonSet team-a/agents: nobody"));
+    assert_eq!(of_cards.len(), 2, "{of_cards:?}");
+    // Rules that look at one of these act on it.
+    for (argument, unheeded) in [
+        (
+            "deviceshare.AscendMindClusterVNPUEnable: true",
+            [&of_cards[1]],
+        ),
+        ("deviceshare.AscendHAMiVNPUEnable: true", [&of_cards[0]]),
+    ] {
+        let rest = super::unheeded(&changes, Some(&engine_with(argument))).split_off(2);
+        assert_eq!(rest.iter().collect::<Vec<_>>(), unheeded, "{argument}");
+    }
+}
+
+/// What decides by cards in this way.
+fn engine_with(argument: &str) -> driver::EngineSettings {
+    let conf = format!(
+        "actions: allocate\ntiers:\n- plugins: [{{name: deviceshare, arguments: {{{argument}}}}}]\n"
+    );
+    let conf = driver::scheduler_conf::read(conf.as_bytes()).accepted();
+    let rules = engine::Settings {
+        placement: conf.expect("it is understood").placement,
+        ..engine::Settings::default()
+    };
+    let (engine, _) = engine::Engine::new(rules).expect("the rules are understood");
+    driver::EngineSettings::new(engine)
 }
 
 #[test]
@@ -349,17 +384,8 @@ impl Cluster for OfChips {
 #[tokio::test]
 async fn config_maps_of_chips_are_read_where_a_rule_wants_them() {
     let names = async |argument: &str| {
-        let conf = format!(
-            "actions: allocate\ntiers:\n- plugins: [{{name: deviceshare, arguments: {{{argument}}}}}]\n"
-        );
-        let conf = driver::scheduler_conf::read(conf.as_bytes()).accepted();
-        let rules = engine::Settings {
-            placement: conf.expect("it is understood").placement,
-            ..engine::Settings::default()
-        };
-        let (engine, _) = engine::Engine::new(rules).expect("the rules are understood");
         let mut settings = settings();
-        settings.engine = Some(driver::EngineSettings::new(engine));
+        settings.engine = Some(engine_with(argument));
         let maps = of_cards(Arc::new(OfChips), &settings).await;
         assert!(maps.iter().all(|map| map["kind"] == "ConfigMap"));
         let names = maps.iter().map(|map| map["metadata"]["name"].to_string());

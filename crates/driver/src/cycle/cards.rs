@@ -14,6 +14,16 @@ use super::Cycles;
 use crate::writes::Writes;
 
 impl Cycles {
+    /// What ConfigMaps said counts for whatever is read from now on; nothing is here yet.
+    pub(crate) fn know_cards(&mut self, config: Option<DeviceConfig>, chips: Option<ChipDevices>) {
+        if let Some(config) = config {
+            self.rows.put_device_config(config);
+        }
+        if let Some(chips) = chips {
+            self.rows.put_chips(chips);
+        }
+    }
+
     /// What a ConfigMap says of cards counts from now on, for whatever is here as well.
     pub(crate) fn put_device_config(
         &mut self,

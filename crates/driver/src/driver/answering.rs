@@ -9,7 +9,7 @@ use super::Driver;
 use crate::chips::ChipLists;
 use crate::devices::{DeviceConfigs, Found};
 use crate::extender::{Extending, Framed, Heard, Herald};
-use crate::log::Record;
+use crate::log::{Learnt, Record};
 use crate::measures::{Counts, Measures, Reading};
 use crate::metrics::Level;
 use crate::readings::{Readings, Source};
@@ -20,7 +20,7 @@ use crate::settings::{EngineSettings, Settings};
 #[derive(Debug)]
 pub(super) struct Asking {
     /// Who measures nodes.
-    pub(super) measures: Option<Measures>,
+    measures: Option<Measures>,
     /// Whom Volcano's plugin `extender` asks.
     extender: Option<Extending>,
     /// What says in which parts cards can be had.
@@ -104,6 +104,28 @@ impl Asking {
     /// Who is told something is waited for by nobody.
     pub(super) fn is_quiet(&self) -> bool {
         self.extender.as_ref().is_none_or(Extending::is_quiet)
+    }
+
+    /// What was said so far, for whoever goes on from it. What an extender said is asked again.
+    pub(super) fn learnt(&self) -> Learnt {
+        Learnt {
+            measures: self.measures.as_ref().map(Measures::known),
+            devices: self.devices.as_ref().map(Readings::kept),
+            chips: self.chips.as_ref().map(Readings::kept),
+        }
+    }
+
+    /// Goes on from what was said to another.
+    pub(super) fn resume(&mut self, learnt: &Learnt) {
+        if let (Some(measures), Some(known)) = (&mut self.measures, &learnt.measures) {
+            measures.resume(known);
+        }
+        if let (Some(devices), Some(kept)) = (&mut self.devices, &learnt.devices) {
+            devices.resume(kept);
+        }
+        if let (Some(chips), Some(kept)) = (&mut self.chips, &learnt.chips) {
+            chips.resume(kept);
+        }
     }
 
     /// How many news are not told yet.
@@ -331,6 +353,19 @@ impl Driver {
     pub(super) fn asking_wake(&self) -> Option<Time> {
         let may_ask = self.is_synced() && !self.is_held_back;
         self.asking.wake().filter(|_| may_ask)
+    }
+
+    /// What is known of cards and chips counts for whatever is read from now on.
+    pub(super) fn put_cards(&mut self) {
+        let Some(cycles) = &mut self.cycles else {
+            return;
+        };
+        let devices = self.asking.devices.as_ref();
+        let chips = self.asking.chips.as_ref();
+        cycles.know_cards(
+            devices.map(|it| it.source().known().clone()),
+            chips.map(|it| it.source().known().clone()),
+        );
     }
 
     /// What is known of nodes is in the tables from now on.

@@ -14,8 +14,7 @@ use mirror::Mirror;
 use super::{Driver, Named};
 use crate::cycle::Cycles;
 use crate::election::Election;
-use crate::log::{Checkpoint, Record};
-use crate::measures::{Known, Measures};
+use crate::log::{Checkpoint, Learnt, Record};
 use crate::metrics::Level;
 use crate::reflector::Reflector;
 
@@ -129,8 +128,7 @@ impl Driver {
             (Some(election), Some(state)) => election.resume(state).then_some(())?,
             _ => return None,
         }
-        let known = checkpoint.measures.as_ref();
-        driver.remember(&checkpoint.shuffles, known, checkpoint.now);
+        driver.remember(&checkpoint.shuffles, &checkpoint.learnt, checkpoint.now);
         Some(driver)
     }
 
@@ -252,7 +250,7 @@ impl Driver {
             (settings.engine, settings.metrics) = *engine;
         }
         let shuffles = checkpoint.shuffles.clone();
-        let known = checkpoint.measures.clone();
+        let learnt = checkpoint.learnt.clone();
         let mut lost = 0;
         if let Some(recorder) = &mut self.recorder {
             recorder.is_lost = false;
@@ -287,18 +285,18 @@ impl Driver {
         self.metrics = counted;
         self.has_more = false;
         self.is_held_back = false;
-        self.remember(&shuffles, known.as_ref(), now);
+        self.remember(&shuffles, &learnt, now);
     }
 
     /// Goes on from what is held, and from what no object tells.
-    fn remember(&mut self, shuffles: &[(String, Time)], known: Option<&Known>, now: Time) {
+    fn remember(&mut self, shuffles: &[(String, Time)], learnt: &Learnt, now: Time) {
         if let Some(cycles) = &mut self.cycles {
             cycles.remember(shuffles);
         }
+        self.asking.resume(learnt);
+        // Nodes and pods are read by what is known of cards, and measured are nodes that are here.
+        self.put_cards();
         self.take_stock(now);
-        if let (Some(measures), Some(known)) = (&mut self.asking.measures, known) {
-            measures.resume(known);
-        }
         self.put_measured();
     }
 
@@ -319,7 +317,7 @@ impl Driver {
             streams: streams?,
             open: self.streams.clone(),
             election,
-            measures: self.asking.measures.as_ref().map(Measures::known),
+            learnt: self.asking.learnt(),
             shuffles: self.cycles.as_ref().map_or_else(Vec::new, Cycles::shuffles),
             objects: kinds
                 .iter()

@@ -5,8 +5,9 @@ use std::sync::Arc;
 
 use api::ask::Fix;
 use api::time::Time;
+use api::volcano::{VNPU_MODE_HAMI_CORE, VNPU_MODE_TEMPLATE};
 use engine::{Note, Remedy};
-use model::{Amount, VolumeLack};
+use model::{Amount, NpuDivision, VolumeLack};
 
 use super::NODES;
 
@@ -134,7 +135,8 @@ fn targets(remedy: &Remedy, sees: &dyn Fn(&str) -> bool) -> (Vec<String>, usize)
             let unseen = tasks.len() - seen.len();
             (seen, unseen)
         }
-        Remedy::JoinGroup { nodes, .. }
+        Remedy::DivideNpus { nodes, .. }
+        | Remedy::JoinGroup { nodes, .. }
         | Remedy::LeaveZone { nodes, .. }
         | Remedy::Uncordon { nodes }
         | Remedy::Untaint { nodes, .. } => (nodes.iter().map(ToString::to_string).collect(), 0),
@@ -165,6 +167,7 @@ fn targets(remedy: &Remedy, sees: &dyn Fn(&str) -> bool) -> (Vec<String>, usize)
         | Remedy::DropCardsApart
         | Remedy::DropCloseness
         | Remedy::DropDeviceRules
+        | Remedy::DropNpuMode
         | Remedy::DropNumaPolicy
         | Remedy::DropPodAffinity
         | Remedy::DropPorts
@@ -215,6 +218,16 @@ fn told(remedy: &Remedy, names: &str) -> (&'static str, String) {
                 format!("{how} to a volume that the nodes with room reach"),
             )
         }
+        Remedy::DivideNpus { division, .. } => {
+            let mode = match division {
+                NpuDivision::Soft => VNPU_MODE_HAMI_CORE,
+                NpuDivision::Templates | NpuDivision::Foreign => VNPU_MODE_TEMPLATE,
+            };
+            (
+                "DivideNpus",
+                format!("run the NPUs of {names} in mode {mode}"),
+            )
+        }
         Remedy::DropCardIds => (
             "DropCardIds",
             "let its tasks have other GPUs than those whose ids they name".to_owned(),
@@ -245,6 +258,10 @@ fn told(remedy: &Remedy, names: &str) -> (&'static str, String) {
         Remedy::DropGroupLimits { queue } => (
             "DropGroupLimits",
             format!("take away what nobody can read of limits of queue {queue} in groups of nodes"),
+        ),
+        Remedy::DropNpuMode => (
+            "DropNpuMode",
+            "let its tasks have NPUs in whatever mode they run".to_owned(),
         ),
         Remedy::DropNumaPolicy => (
             "DropNumaPolicy",

@@ -1,17 +1,21 @@
 //! What a segment begins with: everything that a driver goes on from.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
 use api::intent::ObjectKey;
 use api::kind::{KINDS, Kind};
 use api::shared::Word;
 use api::time::Time;
+use api::volcano::chip_devices::ChipDevices;
+use api::volcano::device_config::DeviceConfig;
 use mirror::Object;
 use model::Measured;
+use serde::Deserialize;
 use serde_json::{Value, json};
 
 use crate::measures::Known;
+use crate::readings::Kept;
 use crate::request::RequestId;
 
 /// See the module's page.
@@ -29,10 +33,22 @@ pub struct Checkpoint {
     pub election: Option<ElectionState>,
     /// When each plugin last sent tasks away, which no object tells.
     pub shuffles: Vec<(String, Time)>,
-    /// What is known of the use of nodes, which no object tells.
-    pub(crate) measures: Option<Known>,
+    /// What others than the streams have said.
+    pub(crate) learnt: Learnt,
     /// All objects, by kind and name.
     pub objects: Vec<Object>,
+}
+
+/// What is known from answers, by who gave them; nothing where nobody was asked. No object that is watched
+/// tells it.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub(crate) struct Learnt {
+    /// How much of nodes is used.
+    pub(crate) measures: Option<Known>,
+    /// In which parts cards can be had.
+    pub(crate) devices: Option<Kept<DeviceConfig>>,
+    /// Which chips there are.
+    pub(crate) chips: Option<Kept<ChipDevices>>,
 }
 
 /// Where a kind's stream stands.
@@ -161,7 +177,9 @@ impl Checkpoint {
             "election": self.election.as_ref().map(|state| {
                 json!([state.leads, state.draws, leases(state)])
             }),
-            "measures": self.measures.as_ref().map(measures_shown),
+            "measures": self.learnt.measures.as_ref().map(measures_shown),
+            "devices": self.learnt.devices.as_ref().map(|it| kept_shown(it, DeviceConfig::value)),
+            "chips": self.learnt.chips.as_ref().map(|it| kept_shown(it, |known| json!(known))),
             "shuffles": self.shuffles.iter().map(|(plugin, at)| json!([plugin, at.micros()])).collect::<Vec<_>>(),
         })
     }
@@ -192,13 +210,48 @@ impl Checkpoint {
             open: open.collect::<Option<_>>()?,
             election,
             shuffles: shuffles(&state["shuffles"])?,
-            measures: match &state["measures"] {
-                Value::Null => None,
-                known => Some(measures(known)?),
+            learnt: Learnt {
+                measures: learnt(&state["measures"], measures)?,
+                devices: learnt(&state["devices"], |it| {
+                    kept(it, |known| DeviceConfig::of_value(known).ok())
+                })?,
+                chips: learnt(&state["chips"], |it| {
+                    kept(it, |known| ChipDevices::deserialize(known).ok())
+                })?,
             },
             objects: Vec::new(),
         })
     }
+}
+
+/// Segments of versions that asked nobody have none.
+fn learnt<T>(value: &Value, read: impl FnOnce(&Value) -> Option<T>) -> Option<Option<T>> {
+    match value {
+        Value::Null => Some(None),
+        value => read(value).map(Some),
+    }
+}
+
+fn kept_shown<K>(kept: &Kept<K>, known: impl FnOnce(&K) -> Value) -> Value {
+    json!([
+        kept.of,
+        kept.due.micros(),
+        kept.is_read,
+        known(&kept.known),
+        kept.told,
+        kept.unread,
+    ])
+}
+
+fn kept<K>(value: &Value, known: impl FnOnce(&Value) -> Option<K>) -> Option<Kept<K>> {
+    Some(Kept {
+        of: value[0].as_str()?.to_owned(),
+        due: Time(value[1].as_i64()?),
+        is_read: value[2].as_bool()?,
+        known: known(&value[3])?,
+        told: Vec::<BTreeSet<String>>::deserialize(&value[4]).ok()?,
+        unread: Vec::<String>::deserialize(&value[5]).ok()?,
+    })
 }
 
 fn measures_shown(known: &Known) -> Value {

@@ -23,7 +23,7 @@ use crate::request::{RequestId, Topic};
 /// What a record tells.
 #[derive(Debug)]
 pub(super) enum Told {
-    Began(Checkpoint),
+    Began(Box<Checkpoint>),
     Asked(Option<Asked>),
     Planned(Planned),
     Passed,
@@ -99,7 +99,7 @@ impl Decoder {
         self.now = Time(self.now.micros().wrapping_add(passed));
         let id = |reader: &mut Reader<'_>| reader.number().map(RequestId);
         Ok(match tag {
-            tag::BEGAN => Told::Began(self.began(reader)?),
+            tag::BEGAN => Told::Began(Box::new(self.began(reader)?)),
             tag::IDLE => Told::Asked(None),
             tag::ASK => Told::Asked(Some(Asked::Ask(Topic(reader.word()?.to_owned())))),
             tag::GET => Told::Asked(Some(Asked::Get { key: key(reader)? })),

@@ -4,8 +4,9 @@ use std::collections::BTreeSet;
 use std::sync::Arc;
 
 use model::{
-    CardAsk, CardLack, DeviceClaim, DeviceLack, DivisionAsk, Missing, NoFit, Refusal, Shape,
-    ShapeSpec, Tables, Task, TaskId, Toleration, TolerationEffect, VolumeNeed,
+    CHIP, CardAsk, CardLack, DeviceClaim, DeviceLack, DivisionAsk, GPU, Missing, NoFit, Node,
+    NpuDivision, NpuDivisionAsk, Refusal, Shape, ShapeSpec, Tables, Task, TaskId, Toleration,
+    TolerationEffect, VolumeNeed,
 };
 
 use super::Remedy;
@@ -60,6 +61,7 @@ pub(super) fn lifted(case: &Case<'_, '_>, no_fit: &NoFit) -> Vec<Draft> {
         drafts.extend(dropped(case, remedy, |shape| bind(shape, claim)));
     }
     drafts.extend(unchosen(case, no_fit));
+    drafts.extend(divided(case, no_fit));
     drafts.extend(in_the_way(case, no_fit));
     drafts
 }
@@ -96,6 +98,13 @@ fn unchosen(case: &Case<'_, '_>, no_fit: &NoFit) -> Vec<Draft> {
         drop(Remedy::DropCardMode, &|shape| {
             of_cards(shape, |ask| ask.division = DivisionAsk::Any);
         });
+        drop(Remedy::DropNpuMode, &|shape| {
+            of_cards(shape, |ask| {
+                if is_the_same_in_any_mode(ask) {
+                    ask.npu_division = NpuDivisionAsk::Any;
+                }
+            });
+        });
     }
     if cards(CardLack::Avoided) {
         drop(Remedy::DropCardsApart, &|shape| {
@@ -127,6 +136,58 @@ fn unchosen(case: &Case<'_, '_>, no_fit: &NoFit) -> Vec<Draft> {
         drop(Remedy::BearLending, &|shape| shape.revocable = true);
     }
     drafts
+}
+
+/// Whether containers of a pod that names no mode of NPUs ask for the same as in the one that it names: a part
+/// of any size is one of a template then, and whoever wants cores names a mode by that.
+fn is_the_same_in_any_mode(ask: &CardAsk) -> bool {
+    let mut parts = ask.parts.iter().filter(|part| !part.is_of_gpus());
+    match ask.npu_division {
+        NpuDivisionAsk::Only(NpuDivision::Soft) => {
+            parts.all(|part| !part.is_partial && part.cores == 0)
+        }
+        NpuDivisionAsk::Only(_) => true,
+        NpuDivisionAsk::Any | NpuDivisionAsk::Unknown => false,
+    }
+}
+
+/// The NPUs of nodes are divided as the task that does not fit wants it: of as few as give enough places, and
+/// of none on which somebody has any, who has it as it is.
+fn divided(case: &Case<'_, '_>, no_fit: &NoFit) -> Option<Draft> {
+    let is_mode =
+        |why: &Refusal| matches!(why, Refusal::Cards { why, .. } if *why == CardLack::Mode);
+    if !refuses(no_fit, is_mode) {
+        return None;
+    }
+    let tables = &*case.tables;
+    let shape = shape_of(tables, no_fit)?;
+    let ask = shape.spec.cards.as_ref()?;
+    let division = match ask.npu_division {
+        NpuDivisionAsk::Any => NpuDivision::Templates,
+        NpuDivisionAsk::Only(division) => division,
+        NpuDivisionAsk::Unknown => return None,
+    };
+    let is_idle_otherwise = |_, node: &Node| {
+        let cards = &node.spec.cards;
+        let mut npus = (cards.list.iter()).filter(|it| *it.kind != *GPU && *it.kind != *CHIP);
+        let has_wanted = cards.list.iter().any(|card| {
+            let mut parts = ask.parts.iter();
+            parts.any(|part| !part.is_of_gpus() && part.kind == card.kind)
+        });
+        has_wanted
+            && cards.npu_division != division
+            && npus.all(|npu| node.cards.of(&npu.id).is_none())
+    };
+    let missing = i64::from(no_fit.wanted.saturating_sub(no_fit.fits));
+    let nodes = room::roomiest(tables, shape, missing, is_idle_otherwise);
+    (!nodes.is_empty()).then(|| Draft {
+        size: room::size(&nodes),
+        remedy: Remedy::DivideNpus {
+            division,
+            nodes: room::names(tables, &nodes),
+        },
+        changes: room::changed(tables, &nodes, |spec| spec.cards.npu_division = division),
+    })
 }
 
 /// It bears whatever a device is tainted with.

@@ -158,6 +158,19 @@ impl Change {
     }
 }
 
+impl Change {
+    /// Whether a ConfigMap may be another afterwards.
+    fn touches_maps(&self) -> bool {
+        let keys = match self {
+            Change::Apply(key, _) => std::slice::from_ref(key),
+            Change::Delete(keys) => keys,
+            Change::Drain { .. } => &[],
+        };
+        let mut kinds = keys.iter().filter_map(Named::kind);
+        kinds.any(|kind| matches!(kind, Kind::ConfigMap | Kind::Namespace))
+    }
+}
+
 fn wrong(field: &str, text: &str) -> (String, String) {
     (field.to_owned(), text.to_owned())
 }
@@ -235,14 +248,20 @@ impl Rehearsal {
     /// Makes a change, and says what of it would be refused. Nothing is decided yet.
     pub fn change(&mut self, change: &Change) -> Vec<Refused> {
         self.changed_at = self.now;
-        match change {
+        let refused = match change {
             Change::Apply(key, object) => self.apply(key, object).into_iter().collect(),
             Change::Delete(keys) => {
                 let delete = |key| self.delete(key, &mut BTreeSet::new());
                 keys.iter().filter_map(delete).collect()
             }
             Change::Drain { nodes, labels } => self.drain(nodes, labels),
+        };
+        if change.touches_maps() {
+            // Nobody watches these: they are read when it is time. To whoever waits it is time now, as if
+            // the clock had been set, and only a rehearsal that goes on for a minute would see it else.
+            self.driver.handle_leap(self.now);
         }
+        refused
     }
 
     fn apply(&mut self, key: &Named, object: &Value) -> Option<Refused> {

@@ -3,7 +3,7 @@
 use api::ask::Subject;
 use api::kind::Kind;
 use serde_json::{Value, json};
-use sim::{Change, Rehearsal, Trace, TraceSettings};
+use sim::{Change, Rehearsal, Trace, TraceSettings, WHAT_IF};
 
 use crate::drivers::drivers_by;
 use crate::rehearsed::{NOW, group, node, only_makers, pod, queue};
@@ -31,21 +31,23 @@ fn plane() -> Vec<Value> {
     }
     npus["metadata"]["labels"] =
         json!({ "accelerator": "huawei-Ascend310P", "servertype": "Ascend310P-8" });
+    vec![npus, told("Ascend310P-0,Ascend310P-1")]
+}
+
+/// What tells which chips the node has, and those of another node.
+fn told(free: &str) -> Value {
     let name = "cluster-info-device-0";
     let said = json!({
-        "mindx-dl-deviceinfo-n1": { "DeviceList": {
-            "huawei.com/Ascend310P": "Ascend310P-0,Ascend310P-1",
-        }},
+        "mindx-dl-deviceinfo-n1": { "DeviceList": { "huawei.com/Ascend310P": free } },
         "mindx-dl-deviceinfo-n2": { "DeviceList": { "huawei.com/Ascend310P": "Ascend310P-0" }},
     });
-    let map = json!({
+    json!({
         "apiVersion": "v1", "kind": "ConfigMap",
         "metadata": {
             "namespace": "mindx-dl", "name": name, "labels": { "mx-consumer-volcano": "true" },
         },
         "data": { name: said.to_string() },
-    });
-    vec![npus, map]
+    })
 }
 
 fn wants(mut pod: Value, cores: u32) -> Value {
@@ -56,7 +58,10 @@ fn wants(mut pod: Value, cores: u32) -> Value {
 }
 
 fn rehearsal(cores: u32) -> Rehearsal {
-    let mut objects = plane();
+    rehearsal_in(plane(), cores)
+}
+
+fn rehearsal_in(mut objects: Vec<Value>, cores: u32) -> Rehearsal {
     objects.extend([
         wants(pod("team-a", "train", 0, "1", None), cores),
         group("team-a", "train", "default", 1),
@@ -104,6 +109,37 @@ fn chips_are_given_out_in_a_rehearsal() {
 }
 
 #[test]
+fn a_config_map_of_chips_counts_in_a_rehearsal_as_it_is_changed() {
+    let free = ["Ascend310P-0", "Ascend310P-0,Ascend310P-1"];
+    let delete = json!({ "apiVersion": WHAT_IF, "kind": "Delete", "objects": [{
+        "apiVersion": "v1", "kind": "ConfigMap", "namespace": "mindx-dl",
+        "name": "cluster-info-device-0",
+    }]});
+    let more = wants(pod("team-a", "more", 0, "1", None), 8);
+    for (stood, changed, wanted, starts) in [
+        (free[0], told(free[1]), "train", true),
+        (free[1], told(""), "more", false),
+        (free[1], delete, "more", false),
+        ("", told(free[0]), "more", true),
+    ] {
+        let cores = if wanted == "train" { 16 } else { 0 };
+        let mut objects = plane();
+        objects[1] = told(stood);
+        let mut rehearsal = rehearsal_in(objects, cores);
+        assert!(rehearsal.settle(), "the cluster comes to rest");
+        let before = rehearsal.look();
+        for object in [changed, group("team-a", "more", "default", 1), more.clone()] {
+            let change = Change::read(&object, "team-a").expect("it is understood");
+            assert_eq!(rehearsal.change(&change), [], "nothing is refused");
+        }
+        assert!(rehearsal.settle(), "and again");
+        let outcome = rehearsal.outcome(&before);
+        let started: Vec<&str> = outcome.starts.iter().map(|it| &*it.name).collect();
+        assert_eq!(started.contains(&wanted), starts, "{stood}: {outcome:?}");
+    }
+}
+
+#[test]
 fn a_part_of_a_chip_is_made_at_once_in_a_rehearsal() {
     let mut rehearsal = rehearsal(2);
     assert!(rehearsal.settle(), "the cluster comes to rest");
@@ -119,8 +155,8 @@ fn a_part_of_a_chip_is_made_at_once_in_a_rehearsal() {
     assert!(outcome.contains("n1"), "{outcome}");
 }
 
-#[test]
-fn chips_are_given_out_in_a_simulated_cluster() {
+/// When each of these jobs, of ten minutes and so many cores, starts in a simulated cluster: in seconds.
+fn started(jobs: &[(&str, u32)]) -> Vec<(String, Option<i64>)> {
     let asked = TraceSettings {
         seed: 1,
         for_ms: 3_600_000,
@@ -128,12 +164,12 @@ fn chips_are_given_out_in_a_simulated_cluster() {
         duration_ms: 600_000,
         faults: Vec::new(),
     };
-    let job = |name: &str, cores: u32| {
+    let job = |(name, cores): &(&str, u32)| {
         let template = wants(
             json!({ "spec": {
                 "restartPolicy": "Never", "containers": [{ "name": "main", "image": "busybox" }],
             }}),
-            cores,
+            *cores,
         );
         json!({
             "apiVersion": "batch.volcano.sh/v1alpha1", "kind": "Job", "metadata": { "name": name },
@@ -143,7 +179,8 @@ fn chips_are_given_out_in_a_simulated_cluster() {
             },
         })
     };
-    let trace = Trace::read(&plane(), &[job("one", 16), job("two", 8)], asked);
+    let jobs: Vec<Value> = jobs.iter().map(job).collect();
+    let trace = Trace::read(&plane(), &jobs, asked);
     let mut play = trace
         .expect("it is understood")
         .begin(drivers())
@@ -153,8 +190,25 @@ fn chips_are_given_out_in_a_simulated_cluster() {
     assert_eq!(report.findings, []);
     let times = report.workloads.iter().map(|it| {
         let started = it.started_ms.map(|ms| ms / 1_000);
-        (&*it.name, started)
+        (it.name.to_string(), started)
     });
-    let times: Vec<_> = times.collect();
-    assert_eq!(times, [("one", Some(0)), ("two", Some(600))]);
+    times.collect()
+}
+
+fn at(name: &str, seconds: i64) -> (String, Option<i64>) {
+    (name.to_owned(), Some(seconds))
+}
+
+#[test]
+fn chips_are_given_out_in_a_simulated_cluster() {
+    let times = started(&[("one", 16), ("two", 8)]);
+    assert_eq!(times, [at("one", 0), at("two", 600)]);
+}
+
+#[test]
+fn parts_of_chips_are_made_in_a_simulated_cluster_when_their_pods_start() {
+    // Beside a part that is not made yet the node would give out none of another size.
+    let times = started(&[("one", 2), ("two", 1), ("three", 4)]);
+    let at_once = times.iter().filter(|(_, at)| at.is_some_and(|at| at < 10));
+    assert_eq!(at_once.count(), 3, "{times:?}");
 }
