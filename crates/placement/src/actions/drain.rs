@@ -381,11 +381,9 @@ fn here_or_nearest(
 }
 
 /// Whether amounts alone decide whether a node that suits the task has room for it: it does not look at others
-/// either, or come with claims whose volumes are found, or made, where it goes.
+/// either.
 fn is_plain(view: View<'_>, task: TaskId) -> bool {
-    view.tables.shape_of(task).spec.is_about_amounts()
-        && !coupling::concerns(view, task)
-        && view.tables.task(task).claims.is_empty()
+    view.tables.shape_of(task).spec.is_about_amounts() && !coupling::concerns(view, task)
 }
 
 /// The node of those that would do once its gangs have gone that lacks least now; the first of equals.
