@@ -382,7 +382,11 @@ impl Tables {
             apply(&mut gang.allocated, requests, sign);
         }
         if task.gated && phase == Phase::Pending {
-            apply(&mut gang.gated, requests, sign);
+            // What waits for its queue to open the gate still counts as reserved there (A.2: D(x)).
+            match task.gate {
+                Gate::None => apply(&mut gang.gated, requests, sign),
+                _ => tally(&mut gang.queue_gated, sign),
+            }
         }
         if phase == Phase::Pipelined {
             apply(&mut gang.promised, requests, sign);
