@@ -53,6 +53,17 @@ fn used(view: View<'_>, id: QueueId) -> &Vector {
     }
 }
 
+/// How many pods of it hold a slot on their nodes, in a tree with all below it: no task requests one.
+fn slots(view: View<'_>, id: QueueId) -> i64 {
+    let queue = view.tables.queue(id);
+    let below = queue.children.iter();
+    let below = below.map(|child| view.tables.queue(*child).used_slots);
+    match view.state.capacity.is_tree {
+        true => queue.used_slots,
+        false => queue.used_slots.saturating_sub(below.sum()),
+    }
+}
+
 /// What queues still hold while one candidate after the other is counted as gone.
 struct Given<'a> {
     view: View<'a>,
@@ -121,8 +132,12 @@ impl<'a> Given<'a> {
         let tables = self.view.tables;
         let left = self.left.entry(id).or_insert_with(|| {
             let used = used(self.view, id);
-            (tables.classes_held(id)).map_or_else(|| used.clone(), |classes| used.plus(classes))
+            let classes = tables.classes_held(id);
+            let mut left = classes.map_or_else(|| used.clone(), |classes| used.plus(classes));
+            left.set(Kind::PODS, slots(self.view, id));
+            left
         });
+        left.set(Kind::PODS, left.get(Kind::PODS).saturating_sub(1));
         left.sub(held.requests);
         left.sub(&freed);
         for charge in &tables.task(task).charges {
@@ -143,11 +158,16 @@ impl<'a> Given<'a> {
 
     /// What the queue holds without those who have gone. It is looked up once, and asked for several kinds.
     fn left(&self, id: QueueId) -> impl Fn(Kind) -> i64 {
-        let (sum, classes) = match self.left.get(&id) {
+        let view = self.view;
+        let counted = self.left.get(&id);
+        let (sum, classes) = match counted {
             Some(left) => (left, None),
-            None => (used(self.view, id), self.view.tables.classes_held(id)),
+            None => (used(view, id), view.tables.classes_held(id)),
         };
         move |kind| {
+            if kind == Kind::PODS && counted.is_none() {
+                return slots(view, id);
+            }
             let of_classes = classes.map_or(0, |classes| classes.get(kind));
             sum.get(kind).saturating_add(of_classes)
         }
@@ -168,7 +188,10 @@ impl<'a> Given<'a> {
         }
         let (left, freed) = (self.left(id), self.freed(id, task));
         kept.any(|(kind, kept)| {
-            let goes = held.requests.get(kind).saturating_add(freed.get(kind));
+            let goes = match kind {
+                Kind::PODS => 1,
+                _ => held.requests.get(kind).saturating_add(freed.get(kind)),
+            };
             left(kind).saturating_sub(goes) < kept
         })
     }
