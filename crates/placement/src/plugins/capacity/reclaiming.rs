@@ -95,7 +95,11 @@ impl<'a> Given<'a> {
             classes: classes::held_by(self.view, task),
         };
         // Asked of nearly everybody and mostly in vain: what decides the most comes first.
-        if !self.exceeds(queue, row, &held)
+        let is_given = match deserves_some(row, &held) {
+            true => self.exceeds(queue, row),
+            false => !self.is_kin_without_claim(queue),
+        };
+        if !is_given
             || !self.asked().any(|kind| held.has(kind))
             || self.breaks_into(queue, row, task, &held)
         {
@@ -113,8 +117,12 @@ impl<'a> Given<'a> {
             Some(**id) != all.root && !same
         };
         let above = theirs.filter(is_asked).map(|(_, id)| *id);
-        let exceeds = |id| all.row(id).is_some_and(|row| self.exceeds(id, row, &held));
-        if !above.clone().all(exceeds) {
+        // Kin are spared at the leaf alone: one above that deserves nothing of it stands in nobody's way.
+        let lets_go = |id| {
+            let row = all.row(id);
+            row.is_some_and(|row| !deserves_some(row, &held) || self.exceeds(id, row))
+        };
+        if !above.clone().all(lets_go) {
             return false;
         }
         if !self.is_counted {
@@ -196,15 +204,11 @@ impl<'a> Given<'a> {
         })
     }
 
-    /// Whether the queue gives such a task: it deserves nothing of what the task holds, or it holds more
-    /// than it deserves of something that the claimant asks for.
-    fn exceeds(&self, id: QueueId, row: &Row, held: &Held<'_>) -> bool {
-        let deserves_some = row.deserved.entries().any(|(kind, _)| held.has(kind));
-        if !deserves_some {
-            return !self.is_kin_without_claim(id);
-        }
+    /// Whether the queue holds more than it deserves of something that the claimant asks for.
+    fn exceeds(&self, id: QueueId, row: &Row) -> bool {
         let left = self.left(id);
-        self.asked().any(|kind| {
+        let mut asked = self.asked();
+        asked.any(|kind| {
             let deserved = row.deserved.get(kind);
             deserved > 0 && left(kind) > deserved
         })
@@ -228,6 +232,11 @@ impl<'a> Given<'a> {
         let theirs = near(theirs);
         !deserves && near(ours).iter().any(|id| theirs.contains(id))
     }
+}
+
+/// Whether the queue deserves something of what the task holds.
+fn deserves_some(row: &Row, held: &Held<'_>) -> bool {
+    row.deserved.entries().any(|(kind, _)| held.has(kind))
 }
 
 /// What a task holds.
