@@ -21,8 +21,9 @@ pub(super) fn reclaims_like(view: View<'_>, gang: GangId) -> u64 {
     }
 }
 
-/// A.3: a task of a queue that holds more than it deserves of something that the claimant asks for, or
-/// that deserves nothing of what the task holds; and nobody is brought below what is kept for it.
+/// A.3: a task of a queue that holds more than it deserves of something that the claimant asks for and the
+/// task holds, or that deserves nothing of what the task holds; and nobody is brought below what is kept for
+/// it.
 pub(super) fn reclaimable(
     view: View<'_>,
     claimant: Claimant,
@@ -96,7 +97,7 @@ impl<'a> Given<'a> {
         };
         // Asked of nearly everybody and mostly in vain: what decides the most comes first.
         let is_given = match deserves_some(row, &held) {
-            true => self.exceeds(queue, row),
+            true => self.exceeds(queue, row, &held),
             false => !self.is_kin_without_claim(queue),
         };
         if !is_given
@@ -120,7 +121,7 @@ impl<'a> Given<'a> {
         // Kin are spared at the leaf alone: one above that deserves nothing of it stands in nobody's way.
         let lets_go = |id| {
             let row = all.row(id);
-            row.is_some_and(|row| !deserves_some(row, &held) || self.exceeds(id, row))
+            row.is_some_and(|row| !deserves_some(row, &held) || self.exceeds(id, row, &held))
         };
         if !above.clone().all(lets_go) {
             return false;
@@ -204,10 +205,12 @@ impl<'a> Given<'a> {
         })
     }
 
-    /// Whether the queue holds more than it deserves of something that the claimant asks for.
-    fn exceeds(&self, id: QueueId, row: &Row) -> bool {
+    /// Whether the queue holds more than it deserves of something that the claimant asks for and the task
+    /// holds. What else it has too much of makes no victims: its end would bring the queue below what it
+    /// deserves of what is asked for, or free none of what there is too much of.
+    fn exceeds(&self, id: QueueId, row: &Row, held: &Held<'_>) -> bool {
         let left = self.left(id);
-        let mut asked = self.asked();
+        let mut asked = self.asked().filter(|kind| held.has(*kind));
         asked.any(|kind| {
             let deserved = row.deserved.get(kind);
             deserved > 0 && left(kind) > deserved
