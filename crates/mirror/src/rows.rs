@@ -34,7 +34,7 @@ use api::volcano::{
 };
 use model::{
     CardFamily, Cards, Counted, GangPhase, GangSpec, GangStatus, Key, NodeSpec, Ownership,
-    Priority, QueueSpec, Shown, Tables, Taint, TaintEffect, Verdict,
+    Priority, QueueSpec, Shown, Tables, Taint, TaintEffect, Vector, Verdict,
 };
 
 pub(crate) use amounts::resource_list;
@@ -449,6 +449,14 @@ fn shown(group: &PodGroup) -> Shown {
     }
 }
 
+/// What a gang says that it needs together. Its pod slots are no part of it (chapter 3.2: ignored scalars): no
+/// task requests any, so that they would count as reserved for as long as the gang runs.
+fn least(list: &api::core::ResourceList, tables: &mut Tables) -> Vector {
+    let mut least = vector(list, tables);
+    least.set(model::Kind::PODS, 0);
+    least
+}
+
 fn gang_spec(group: &PodGroup, tables: &mut Tables) -> GangSpec {
     let meta = &group.metadata;
     let roles = group.spec.min_task_member.iter();
@@ -463,11 +471,7 @@ fn gang_spec(group: &PodGroup, tables: &mut Tables) -> GangSpec {
         min_task_member: roles
             .map(|(role, min)| ((&**role).into(), count(*min)))
             .collect(),
-        min_resources: group
-            .spec
-            .min_resources
-            .as_ref()
-            .map(|list| vector(list, tables)),
+        min_resources: (group.spec.min_resources.as_ref()).map(|list| least(list, tables)),
         min_limits: (group.spec.min_resources.as_ref())
             .map(|list| limits_named(list, tables))
             .unwrap_or_default(),

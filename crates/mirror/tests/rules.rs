@@ -372,6 +372,26 @@ fn what_only_a_quota_counts_is_no_resource() {
     assert_eq!(tables.shape_of(task).spec.requests, cpu);
 }
 
+/// Upstream's controllers write how many pods a gang brings beside what these ask for. A vote, and what a
+/// running gang has reserved, would count each of them for ever: no task requests any.
+#[test]
+fn pods_are_no_part_of_what_a_gang_needs() {
+    let group = json!({
+        "metadata": { "name": "g", "namespace": "a", "uid": "g", "resourceVersion": "1" },
+        "spec": { "minMember": 3, "minResources": { "cpu": "3", "pods": "3", "count/pods": "3" } },
+        "status": { "phase": "Running" },
+    });
+    let tables = tables(&[(Kind::PodGroup, group)]);
+    let gang = tables.gang_keyed(&Key::new("a", "g"));
+    let gang = tables.gang(gang.expect("the group has a row"));
+    let least = gang
+        .spec
+        .min_resources
+        .iter()
+        .flat_map(model::Vector::entries);
+    assert_eq!(least.collect::<Vec<_>>(), [(model::Kind::CPU, 3_000)]);
+}
+
 #[test]
 fn what_kubernetes_takes_for_a_scalar_is_a_resource() {
     let names = [

@@ -345,8 +345,10 @@ pub struct Gang {
     pub(crate) shapes: Shapes,
     /// Requests of its allocated tasks.
     pub allocated: Vector,
-    /// Requests of its gated tasks.
+    /// Requests of its pending tasks behind gates that somebody else opens than their queue.
     pub gated: Vector,
+    /// How many pending tasks are behind the gate that their queue opens, and behind no other one.
+    pub queue_gated: u32,
     /// Requests of its tasks that are promised room on a node.
     pub promised: Vector,
     /// The status that is planned and not yet seen.
@@ -398,6 +400,7 @@ impl Gang {
             shapes: Shapes::default(),
             allocated: Vector::ZERO,
             gated: Vector::ZERO,
+            queue_gated: 0,
             promised: Vector::ZERO,
             wanted: None,
             status_write: None,

@@ -382,7 +382,11 @@ impl Tables {
             apply(&mut gang.allocated, requests, sign);
         }
         if task.gated && phase == Phase::Pending {
-            apply(&mut gang.gated, requests, sign);
+            // What waits for its queue to open the gate still counts as reserved there (A.2: D(x)).
+            match task.gate {
+                Gate::None => apply(&mut gang.gated, requests, sign),
+                _ => tally(&mut gang.queue_gated, sign),
+            }
         }
         if phase == Phase::Pipelined {
             apply(&mut gang.promised, requests, sign);
@@ -533,6 +537,11 @@ impl Tables {
         let mut inqueue = Vector::ZERO;
         let mut whole = Vector::ZERO;
         let mut elastic = Vector::ZERO;
+        let is_group = gang.known && !gang.spec.lone && !gang.spec.native;
+        if is_group && gang.spec.min_resources.is_none() {
+            // A.2: who states no minimum has one of nothing. Pods without a group of ours cannot state any.
+            elastic = gang.allocated.clone();
+        }
         if let (Some(min), true) = (&gang.spec.min_resources, gang.known) {
             elastic = gang.allocated.beyond(min);
             let rest = min.beyond(&gang.allocated).beyond(&gang.gated);

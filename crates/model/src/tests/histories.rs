@@ -415,10 +415,13 @@ impl Rows {
             }
             let allocated = self.requests(0, |task| is_of(task) && task.phase.is_allocated());
             assert_eq!(gang.allocated, allocated);
-            let gated = self.requests(0, |task| {
-                is_of(task) && task.gated && task.phase == Phase::Pending
-            });
+            let is_gated =
+                |task: &TaskSpec| is_of(task) && task.gated && task.phase == Phase::Pending;
+            let is_ours = |task: &TaskSpec| is_gated(task) && task.gate != Gate::None;
+            let gated = self.requests(0, |task| is_gated(task) && !is_ours(task));
             assert_eq!(gang.gated, gated);
+            let behind = self.tasks.values().filter(|task| is_ours(task)).count();
+            assert_eq!(gang.queue_gated as usize, behind);
             let is_free = |task: &&TaskSpec| {
                 let is_waiting = task.phase == Phase::Pending && !task.gated;
                 is_waiting && task.shape.requests.is_zero()

@@ -104,10 +104,12 @@ fn place(cycle: &mut Cycle<'_, '_>, queue: QueueId, gang: GangId) -> Turn {
             false => close::whole(cycle, queue, gang),
         };
     }
-    if cycle.rules.job_ready(view, gang) {
-        one_more(cycle, queue, gang)
-    } else {
-        whole(cycle, queue, gang)
+    // Tasks that request nothing and have no place yet start nobody: while others wait as well, all that it
+    // takes is placed together. Alone they are backfill's.
+    let may_start = ready_without_promises(view.tables, gang) || !has_requests(view.tables, gang);
+    match may_start && cycle.rules.job_ready(view, gang) {
+        true => one_more(cycle, queue, gang),
+        false => whole(cycle, queue, gang),
     }
 }
 

@@ -1,4 +1,5 @@
-//! Backfill: places tasks that request nothing, of gangs that were let in. Queue shares do not count.
+//! Backfill: places tasks that request nothing, of gangs that were let in. Queue shares do not count, but for
+//! tasks whose claims of devices do.
 
 use std::collections::BTreeSet;
 use std::sync::Arc;
@@ -30,8 +31,8 @@ fn run(cycle: &mut Cycle<'_, '_>) {
             && (is_promised_something(cycle.trial.tables(), *gang)
                 || !waiting_tasks(cycle, *gang, Asking::Nothing).is_empty())
     });
-    cycle.take_turns(gangs, |cycle, _, gang| {
-        fill(cycle, gang);
+    cycle.take_turns(gangs, |cycle, queue, gang| {
+        fill(cycle, queue, gang);
         Turn::Done
     });
 }
@@ -47,15 +48,27 @@ fn is_promised_something(tables: &Tables, gang: GangId) -> bool {
     row.count(Phase::Pipelined) > 0 && row.tasks.iter().any(is_meant)
 }
 
-fn fill(cycle: &mut Cycle<'_, '_>, gang: GangId) {
+/// Why the queue lets the task have nothing, if its claims of devices count there.
+fn refused(cycle: &Cycle<'_, '_>, queue: QueueId, task: TaskId) -> Option<Reason> {
+    let view = cycle.view();
+    if view.tables.task(task).charges.is_empty() {
+        return None;
+    }
+    cycle.rules.allocatable(view, queue, task)
+}
+
+fn fill(cycle: &mut Cycle<'_, '_>, queue: QueueId, gang: GangId) {
     let mark = cycle.trial.mark();
     let promises = take_some_back(cycle, gang, |task| task.best_effort);
     let mut homeless: BTreeSet<ShapeId> = BTreeSet::new();
     let mut hopeless = Hopeless::default();
-    let mut first = None;
+    let (mut first, mut denied) = (None, None);
     let mut placed = Vec::new();
     let waiting = waiting_tasks(cycle, gang, Asking::Nothing);
     for group in together::groups(cycle.trial.tables(), &waiting) {
+        if refused(cycle, queue, group[0]).is_some() {
+            continue;
+        }
         if let Some(node) = together::meet(cycle, &group) {
             cycle.place(group[0], node);
             placed.push(group[0]);
@@ -63,6 +76,10 @@ fn fill(cycle: &mut Cycle<'_, '_>, gang: GangId) {
     }
     for task in waiting {
         if cycle.trial.tables().task(task).phase != Phase::Pending {
+            continue;
+        }
+        if let Some(reason) = refused(cycle, queue, task) {
+            denied = denied.or(Some(reason));
             continue;
         }
         if hopeless.has(cycle, task) {
@@ -83,26 +100,20 @@ fn fill(cycle: &mut Cycle<'_, '_>, gang: GangId) {
     let kept = promise_again(cycle, &promises);
     let mut lacks = Lacks {
         shapes: homeless,
-        shares: false,
+        shares: denied.is_some(),
         placed: Placed::These(placed),
     };
     let whole = ready_without_promises(cycle.trial.tables(), gang);
-    let reason = first.map(|task| {
-        if kept > 0 {
-            return Arc::new(Reason::WaitsForRelease { tasks: kept });
-        }
-        let row = cycle.trial.tables().gang(gang);
-        let all = u32::try_from(row.tasks.len()).unwrap_or(u32::MAX);
-        let wanted = if whole { all } else { row.spec.min_member };
-        let fits = cycle.trial.tables().ready(gang);
-        Arc::new(Reason::NoFit(diagnosis::no_fit(cycle, task, fits, wanted)))
-    });
+    let reason = why(cycle, gang, (first, denied), kept).map(Arc::new);
     if !whole {
         cycle.trial.rewind(mark);
         if let Some(reason) = reason.filter(|_| kept == 0) {
-            cycle
-                .outcomes
-                .insert(gang, Outcome::WaitsForRoom(reason, lacks));
+            let outcome = match *reason {
+                Reason::NoFit(_) => Outcome::WaitsForRoom(reason, lacks),
+                Reason::QueueNotOpen { .. } => Outcome::WaitsForObjects(reason),
+                _ => Outcome::WaitsForShares(reason),
+            };
+            cycle.outcomes.insert(gang, outcome);
         }
         return;
     }
@@ -119,4 +130,28 @@ fn fill(cycle: &mut Cycle<'_, '_>, gang: GangId) {
             cycle.outcomes.insert(gang, Outcome::Whole);
         }
     }
+}
+
+/// Why some of the gang's tasks that request nothing have no place, if some have none: the first that found no
+/// node, else the first that its queue refused.
+fn why(
+    cycle: &mut Cycle<'_, '_>,
+    gang: GangId,
+    (homeless, denied): (Option<TaskId>, Option<Reason>),
+    kept: u32,
+) -> Option<Reason> {
+    if kept > 0 && (homeless.is_some() || denied.is_some()) {
+        return Some(Reason::WaitsForRelease { tasks: kept });
+    }
+    let Some(task) = homeless else {
+        return denied;
+    };
+    let tables = cycle.trial.tables();
+    let row = tables.gang(gang);
+    let wanted = match ready_without_promises(tables, gang) {
+        true => u32::try_from(row.tasks.len()).unwrap_or(u32::MAX),
+        false => row.spec.min_member,
+    };
+    let fits = tables.ready(gang);
+    Some(Reason::NoFit(diagnosis::no_fit(cycle, task, fits, wanted)))
 }

@@ -143,7 +143,8 @@ fn homeless(cycle: &Cycle<'_, '_>, gang: GangId, crowd: &Crowd) -> Option<TaskId
     if row.tasks.len() > SORTED_MAX {
         let unlike = (row.tasks.len() as u64).saturating_sub(crowd.count);
         let pending = u64::from(row.count(Phase::Pending)).saturating_sub(unlike);
-        let all_wait = row.gated.is_zero() && pending > crowd.places;
+        let is_gated = row.queue_gated > 0 || !row.gated.is_zero();
+        let all_wait = !is_gated && pending > crowd.places;
         return waiting.next().filter(|_| all_wait);
     }
     let mut tasks: Vec<TaskId> = waiting.collect();

@@ -12,7 +12,7 @@ use crate::cycle::{Cycle, Lacks, Outcome};
 pub(super) fn open(cycle: &mut Cycle<'_, '_>, queue: QueueId, gang: GangId) -> Option<Reason> {
     let view = cycle.view();
     let row = view.tables.gang(gang);
-    if row.gated.is_zero() {
+    if row.queue_gated == 0 {
         return None;
     }
     let is_closed = |id: &TaskId| {

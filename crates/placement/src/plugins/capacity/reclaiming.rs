@@ -21,8 +21,9 @@ pub(super) fn reclaims_like(view: View<'_>, gang: GangId) -> u64 {
     }
 }
 
-/// A.3: a task of a queue that holds more than it deserves of something that the claimant asks for, or
-/// that deserves nothing of what the task holds; and nobody is brought below what is kept for it.
+/// A.3: a task of a queue that holds more than it deserves of something that the claimant asks for and the
+/// task holds, or that deserves nothing of what the task holds; and nobody is brought below what is kept for
+/// it.
 pub(super) fn reclaimable(
     view: View<'_>,
     claimant: Claimant,
@@ -50,6 +51,17 @@ fn used(view: View<'_>, id: QueueId) -> &Vector {
         &queue.used
     } else {
         &queue.used_own
+    }
+}
+
+/// How many pods of it hold a slot on their nodes, in a tree with all below it: no task requests one.
+fn slots(view: View<'_>, id: QueueId) -> i64 {
+    let queue = view.tables.queue(id);
+    let below = queue.children.iter();
+    let below = below.map(|child| view.tables.queue(*child).used_slots);
+    match view.state.capacity.is_tree {
+        true => queue.used_slots,
+        false => queue.used_slots.saturating_sub(below.sum()),
     }
 }
 
@@ -84,7 +96,11 @@ impl<'a> Given<'a> {
             classes: classes::held_by(self.view, task),
         };
         // Asked of nearly everybody and mostly in vain: what decides the most comes first.
-        if !self.exceeds(queue, row, &held)
+        let is_given = match deserves_some(row, &held) {
+            true => self.exceeds(queue, row, &held),
+            false => !self.is_kin_without_claim(queue),
+        };
+        if !is_given
             || !self.asked().any(|kind| held.has(kind))
             || self.breaks_into(queue, row, task, &held)
         {
@@ -102,8 +118,12 @@ impl<'a> Given<'a> {
             Some(**id) != all.root && !same
         };
         let above = theirs.filter(is_asked).map(|(_, id)| *id);
-        let exceeds = |id| all.row(id).is_some_and(|row| self.exceeds(id, row, &held));
-        if !above.clone().all(exceeds) {
+        // Kin are spared at the leaf alone: one above that deserves nothing of it stands in nobody's way.
+        let lets_go = |id| {
+            let row = all.row(id);
+            row.is_some_and(|row| !deserves_some(row, &held) || self.exceeds(id, row, &held))
+        };
+        if !above.clone().all(lets_go) {
             return false;
         }
         if !self.is_counted {
@@ -121,8 +141,12 @@ impl<'a> Given<'a> {
         let tables = self.view.tables;
         let left = self.left.entry(id).or_insert_with(|| {
             let used = used(self.view, id);
-            (tables.classes_held(id)).map_or_else(|| used.clone(), |classes| used.plus(classes))
+            let classes = tables.classes_held(id);
+            let mut left = classes.map_or_else(|| used.clone(), |classes| used.plus(classes));
+            left.set(Kind::PODS, slots(self.view, id));
+            left
         });
+        left.set(Kind::PODS, left.get(Kind::PODS).saturating_sub(1));
         left.sub(held.requests);
         left.sub(&freed);
         for charge in &tables.task(task).charges {
@@ -143,11 +167,16 @@ impl<'a> Given<'a> {
 
     /// What the queue holds without those who have gone. It is looked up once, and asked for several kinds.
     fn left(&self, id: QueueId) -> impl Fn(Kind) -> i64 {
-        let (sum, classes) = match self.left.get(&id) {
+        let view = self.view;
+        let counted = self.left.get(&id);
+        let (sum, classes) = match counted {
             Some(left) => (left, None),
-            None => (used(self.view, id), self.view.tables.classes_held(id)),
+            None => (used(view, id), view.tables.classes_held(id)),
         };
         move |kind| {
+            if kind == Kind::PODS && counted.is_none() {
+                return slots(view, id);
+            }
             let of_classes = classes.map_or(0, |classes| classes.get(kind));
             sum.get(kind).saturating_add(of_classes)
         }
@@ -168,20 +197,21 @@ impl<'a> Given<'a> {
         }
         let (left, freed) = (self.left(id), self.freed(id, task));
         kept.any(|(kind, kept)| {
-            let goes = held.requests.get(kind).saturating_add(freed.get(kind));
+            let goes = match kind {
+                Kind::PODS => 1,
+                _ => held.requests.get(kind).saturating_add(freed.get(kind)),
+            };
             left(kind).saturating_sub(goes) < kept
         })
     }
 
-    /// Whether the queue gives such a task: it deserves nothing of what the task holds, or it holds more
-    /// than it deserves of something that the claimant asks for.
+    /// Whether the queue holds more than it deserves of something that the claimant asks for and the task
+    /// holds. What else it has too much of makes no victims: its end would bring the queue below what it
+    /// deserves of what is asked for, or free none of what there is too much of.
     fn exceeds(&self, id: QueueId, row: &Row, held: &Held<'_>) -> bool {
-        let deserves_some = row.deserved.entries().any(|(kind, _)| held.has(kind));
-        if !deserves_some {
-            return !self.is_kin_without_claim(id);
-        }
         let left = self.left(id);
-        self.asked().any(|kind| {
+        let mut asked = self.asked().filter(|kind| held.has(*kind));
+        asked.any(|kind| {
             let deserved = row.deserved.get(kind);
             deserved > 0 && left(kind) > deserved
         })
@@ -205,6 +235,11 @@ impl<'a> Given<'a> {
         let theirs = near(theirs);
         !deserves && near(ours).iter().any(|id| theirs.contains(id))
     }
+}
+
+/// Whether the queue deserves something of what the task holds.
+fn deserves_some(row: &Row, held: &Held<'_>) -> bool {
+    row.deserved.entries().any(|(kind, _)| held.has(kind))
 }
 
 /// What a task holds.
