@@ -3,7 +3,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use api::call::Call;
-use api::core::Pod;
+use api::core::{Pod, disruption_target};
 use api::intent::ObjectKey;
 use api::kind::{KINDS, Kind};
 use api::time::Time;
@@ -300,7 +300,40 @@ impl Rehearsal {
                 self.delete(&there, asked);
             }
         }
+        if refused.is_none() && key.kind() == Some(Kind::Node) {
+            for pod in self.left_on(key.name()) {
+                self.delete(&pod, asked);
+            }
+        }
         refused
+    }
+
+    /// The pods of a node that has gone, each told why it has to go, too: a pod that somebody holds, to count
+    /// it, has failed, as where such pods are collected.
+    fn left_on(&mut self, node: &str) -> Vec<Named> {
+        let pods = self.objects(Kind::Pod).into_iter();
+        let pods: Vec<Value> = pods
+            .filter(|pod| pod["spec"]["nodeName"] == *node)
+            .collect();
+        for pod in pods.iter().filter(|pod| !crate::stored::is_over(pod)) {
+            let message = "PodGC: node no longer exists";
+            let target = disruption_target("DeletionByPodGC", message, self.now);
+            let mut status = json!({ "conditions": [target] });
+            if !crate::stored::list(&pod["metadata"]["finalizers"]).is_empty() {
+                status["phase"] = json!("Failed");
+            }
+            let (namespace, name) = place(pod);
+            let target = format!("{}/status", Kind::Pod.path(namespace, name));
+            self.call(&Call {
+                content_type: "application/strategic-merge-patch+json",
+                ..calls::merge(&target, &json!({ "status": status }))
+            });
+        }
+        let keys = pods.iter().map(|pod| {
+            let (namespace, name) = place(pod);
+            Named::Known(ObjectKey::new(Kind::Pod, namespace, name))
+        });
+        keys.collect()
     }
 
     /// What lies in a namespace.

@@ -121,6 +121,50 @@ fn a_namespace_goes_with_what_lies_in_it() {
 }
 
 #[test]
+fn a_node_goes_with_its_pods_and_their_jobs_begin_again_elsewhere() {
+    let mut rehearsal = rehearsal(vec![node("n1", "2"), queue("default", None)]);
+    let mut change = |document: &Value| {
+        let change = Change::read(document, "team-a").expect("it is understood");
+        assert_eq!(rehearsal.change(&change), []);
+        assert!(rehearsal.settle());
+        rehearsal.look()
+    };
+    let mut train = job("train", (1, 1), "1");
+    train["spec"]["policies"] = json!([{ "event": "PodEvicted", "action": "RestartJob" }]);
+    let mut template = train["spec"]["tasks"][0]["template"].clone();
+    template["spec"]["schedulerName"] = json!("volcano");
+    let batch = json!({
+        "apiVersion": "batch/v1", "kind": "Job", "metadata": { "name": "sum" },
+        "spec": { "backoffLimit": 0, "template": template, "podFailurePolicy": { "rules": [{
+            "action": "Ignore", "onPodConditions": [{ "type": "DisruptionTarget", "status": "True" }],
+        }] } },
+    });
+    change(&train);
+    change(&batch);
+    let before = change(&node("n2", "2"));
+    let objects = json!([{ "apiVersion": "v1", "kind": "Node", "name": "n1" }]);
+    change(&json!({ "apiVersion": WHAT_IF, "kind": "Delete", "objects": objects }));
+    let outcome = rehearsal.outcome(&before);
+    let gone = outcome.gone.iter();
+    let gone: Vec<(&str, &str, Option<&str>)> = gone
+        .map(|it| {
+            let name = it.name.split('-').next().unwrap_or_default();
+            (name, &*it.node, it.again_on.as_deref())
+        })
+        .collect();
+    assert_eq!(
+        gone,
+        [("sum", "n1", Some("n2")), ("train", "n1", Some("n2"))]
+    );
+    let starts = outcome.starts.iter().map(|it| it.nodes.clone());
+    let on_n2 = [("n2".to_owned(), 1)].into();
+    assert_eq!(
+        starts.collect::<Vec<_>>(),
+        [on_n2, [("n2".to_owned(), 1)].into()]
+    );
+}
+
+#[test]
 fn a_namespace_that_does_not_exist_is_none() {
     let objects = vec![node("n1", "4"), queue("default", None), namespace("team-a")];
     let mut rehearsal = rehearsal(objects);
