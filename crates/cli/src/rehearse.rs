@@ -114,6 +114,8 @@ pub async fn rehearse(
     )?;
     if let Some(cluster) = cluster {
         objects = listed(cluster.clone()).await?;
+        let (namespace, name) = &drivers.controller_settings.discovery;
+        objects.extend(config_map(cluster.clone(), namespace, name).await);
         objects.extend(of_cards(cluster, &drivers).await);
     }
     objects.iter_mut().for_each(api::dialect::hear);

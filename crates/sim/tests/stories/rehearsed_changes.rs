@@ -5,9 +5,10 @@ use api::intent::ObjectKey;
 use api::kind::Kind;
 use driver::explain::Unanswered;
 use serde_json::{Value, json};
-use sim::{Change, Outcome, WHAT_IF};
+use sim::{Change, Outcome, Rehearsal, WHAT_IF};
 
-use crate::rehearsed::{group, job, node, pod, queue, rehearsal, tried};
+use crate::drivers::drivers_by;
+use crate::rehearsed::{NOW, group, job, node, only_makers, pod, queue, rehearsal, tried};
 
 /// A pod of a gang of one waits where there is such a node.
 fn one_waits(node: Value) -> Vec<Value> {
@@ -26,7 +27,7 @@ fn namespace(name: &str) -> Value {
 #[test]
 fn more_pods_of_a_job_that_runs_are_told_to_wait() {
     let mut rehearsal = rehearsal(vec![node("n1", "3"), queue("default", None)]);
-    let change = |replicas: u32, rehearsal: &mut sim::Rehearsal| {
+    let change = |replicas: u32, rehearsal: &mut Rehearsal| {
         let document = job("train", (1, replicas), "1");
         let change = Change::read(&document, "team-a").expect("it is understood");
         assert_eq!(rehearsal.change(&change), []);
@@ -162,6 +163,53 @@ fn a_node_goes_with_its_pods_and_their_jobs_begin_again_elsewhere() {
         starts.collect::<Vec<_>>(),
         [on_n2, [("n2".to_owned(), 1)].into()]
     );
+}
+
+#[test]
+fn a_node_that_comes_stands_in_the_hyper_node_of_its_label() {
+    let racked = |name: &str| {
+        let mut node = node(name, "2");
+        node["metadata"]["labels"]["rack"] = json!("r1");
+        node
+    };
+    let conf = "networkTopologyDiscovery:
+- source: label
+  enabled: true
+  config:
+    networkTopologyTypes:
+      racks: [{nodeLabel: rack}, {nodeLabel: kubernetes.io/hostname}]
+";
+    let mut gang = group("team-a", "train", "default", 2);
+    gang["spec"]["networkTopology"] = json!({ "mode": "hard", "highestTierAllowed": 1 });
+    let objects = vec![
+        json!({
+            "apiVersion": "v1", "kind": "ConfigMap",
+            "metadata": { "name": "volcano-controller-configmap", "namespace": "volcano-system" },
+            "data": { "volcano-controller.conf": conf },
+        }),
+        racked("n1"),
+        queue("default", None),
+        gang,
+        pod("team-a", "train", 0, "2", None),
+        pod("team-a", "train", 1, "2", None),
+    ];
+    let rules = "actions: \"enqueue, allocate\"
+tiers:
+- plugins: [{name: gang}, {name: predicates}, {name: network-topology-aware}]
+";
+    let rules = driver::scheduler_conf::read(rules.as_bytes()).accepted();
+    let rules = engine::Settings {
+        placement: rules.expect("it is understood").placement,
+        ..engine::Settings::default()
+    };
+    let mut rehearsal = Rehearsal::of(objects, only_makers(drivers_by(1, rules)), NOW);
+    assert!(rehearsal.settle());
+    let before = rehearsal.look();
+    let change = Change::read(&racked("n2"), "team-a").expect("it is understood");
+    assert_eq!(rehearsal.change(&change), []);
+    assert!(rehearsal.settle());
+    let outcome = rehearsal.outcome(&before);
+    assert_eq!(outcome.starts.len(), 1, "{outcome:?}");
 }
 
 #[test]
