@@ -185,14 +185,26 @@ fn unheeded(changes: &[(Document, Change)]) -> Vec<String> {
     });
     let is_heeded = |kind: &Kind| READ.contains(kind) || FOLLOWED.contains(kind);
     let unheeded = keys.filter(|key| key.kind().is_some_and(|kind| !is_heeded(&kind)));
-    unheeded
-        .map(|key| {
-            format!(
-                "{}: nobody acts on it here, so that nothing is said of what follows from it",
+    let unheeded = unheeded.map(|key| {
+        format!(
+            "{}: nobody acts on it here, so that nothing is said of what follows from it",
+            key.title()
+        )
+    });
+    // Kubernetes has a controller for it.
+    let driving = changes.iter().filter_map(|(_, change)| match change {
+        Change::Apply(key, rule)
+            if key.kind() == Some(Kind::DeviceTaintRule)
+                && rule["spec"]["taint"]["effect"] == "NoExecute" =>
+        {
+            Some(format!(
+                "{}: pods that have such devices stay here",
                 key.title()
-            )
-        })
-        .collect()
+            ))
+        }
+        _ => None,
+    });
+    unheeded.chain(driving).collect()
 }
 
 /// What is told of objects that nobody sees here, since they cannot be read or nothing is decided on them.

@@ -36,6 +36,7 @@ use crate::wire::{Answered, Next, Server, refusal_of, told};
 pub use change::{Change, Named, Refused, WHAT_IF};
 pub use outcome::{Before, Fate, Gone, Leaves, Outcome};
 pub use owners::Owner;
+use taints::Rules;
 
 /// Rounds in one settling; a rehearsal that needs more is taken to run for ever.
 const ROUNDS_MAX: u64 = 5_000_000;
@@ -55,6 +56,8 @@ pub struct Rehearsal {
     unreadable: Vec<LoadError>,
     /// Whether it was not said which namespaces there are.
     makes_namespaces: bool,
+    /// What taints devices beside what these say themselves.
+    rules: Rules,
 }
 
 impl std::fmt::Debug for Rehearsal {
@@ -71,10 +74,10 @@ impl Rehearsal {
     /// is not in the list. Where no namespace is among the objects each that is named is there.
     pub fn of(objects: Vec<Value>, drivers: driver::Settings, now: Time) -> Rehearsal {
         let mut records = Vec::new();
-        let (objects, rules) = taints::on_devices(objects);
+        let (rules, objects, unusable) = Rules::on_devices(objects);
         let mut left_out = BTreeMap::new();
-        if rules > 0 {
-            left_out.insert(Kind::DeviceTaintRule.row().name.to_owned(), rules);
+        if unusable > 0 {
+            left_out.insert(Kind::DeviceTaintRule.row().name.to_owned(), unusable);
         }
         let mut namespaces = BTreeSet::new();
         let mut random = Random::new(1);
@@ -113,6 +116,7 @@ impl Rehearsal {
             left_out,
             unreadable,
             makes_namespaces,
+            rules,
         };
         for namespace in namespaces {
             // It is there already, where it was listed.

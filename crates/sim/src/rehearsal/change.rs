@@ -78,7 +78,7 @@ impl Named {
         }
     }
 
-    fn name(&self) -> &str {
+    pub(super) fn name(&self) -> &str {
         match self {
             Named::Known(key) => &key.name,
             Named::LimitRange { name, .. } => name,
@@ -236,6 +236,12 @@ impl Rehearsal {
     pub fn change(&mut self, change: &Change) -> Vec<Refused> {
         self.changed_at = self.now;
         match change {
+            Change::Apply(key, object) if key.kind() == Some(Kind::DeviceTaintRule) => {
+                self.apply_rule(key, object)
+            }
+            Change::Apply(key, object) if key.kind() == Some(Kind::ResourceSlice) => {
+                self.untainted(|it| it.apply(key, object).into_iter().collect())
+            }
             Change::Apply(key, object) => self.apply(key, object).into_iter().collect(),
             Change::Delete(keys) => {
                 let delete = |key| self.delete(key, &mut BTreeSet::new());
@@ -283,6 +289,9 @@ impl Rehearsal {
     fn delete(&mut self, key: &Named, asked: &mut BTreeSet<Named>) -> Option<Refused> {
         if !asked.insert(key.clone()) {
             return None;
+        }
+        if key.kind() == Some(Kind::DeviceTaintRule) {
+            return self.delete_rule(key);
         }
         let target = key.path();
         let found = self.call(&calls::get(&target));
@@ -426,7 +435,7 @@ impl Rehearsal {
         refused
     }
 
-    fn tried(&mut self, what: String, call: &Call) -> Option<Refused> {
+    pub(super) fn tried(&mut self, what: String, call: &Call) -> Option<Refused> {
         let response: Response = self.call(call);
         if (200..300).contains(&response.code) {
             return None;

@@ -464,3 +464,88 @@ fn a_selector_that_selects_no_node_is_told() {
     let told: Vec<(u16, &str)> = refused.iter().map(|it| (it.code, &*it.what)).collect();
     assert_eq!(told, [(404, "cordon Nodes with rack=r7,row=2")]);
 }
+
+#[test]
+fn a_rule_taints_the_devices_of_a_copy() {
+    let device = "resource.k8s.io/v1";
+    let slice = json!({
+        "apiVersion": device, "kind": "ResourceSlice", "metadata": { "name": "n1-gpu" },
+        "spec": {
+            "driver": "gpu.example.com", "nodeName": "n1",
+            "pool": { "name": "n1", "generation": 1, "resourceSliceCount": 1 },
+            "devices": [{ "name": "gpu-0" }],
+        },
+    });
+    let class = json!({
+        "apiVersion": device, "kind": "DeviceClass", "metadata": { "name": "gpu" },
+        "spec": { "selectors": [{ "cel": { "expression": "device.driver == 'gpu.example.com'" } }] },
+    });
+    let claim = json!({
+        "apiVersion": device, "kind": "ResourceClaim",
+        "metadata": { "name": "mine", "namespace": "team-a" },
+        "spec": { "devices": { "requests": [{ "name": "r", "exactly": {
+            "deviceClassName": "gpu", "allocationMode": "ExactCount", "count": 1,
+        } }] } },
+    });
+    let mut waits = one_waits(node("n1", "4"));
+    waits[3]["spec"]["resourceClaims"] = json!([{ "name": "gpu", "resourceClaimName": "mine" }]);
+    waits[3]["spec"]["containers"][0]["resources"]["claims"] = json!([{ "name": "gpu" }]);
+    let rule = |selector: Value| {
+        json!({
+            "apiVersion": "resource.k8s.io/v1beta2", "kind": "DeviceTaintRule",
+            "metadata": { "name": "repair" }, "spec": {
+                "deviceSelector": selector,
+                "taint": { "key": "repair", "value": "fan", "effect": "NoSchedule" },
+            },
+        })
+    };
+    let everything = rule(json!({ "driver": "gpu.example.com" }));
+    let delete = json!({ "apiVersion": WHAT_IF, "kind": "Delete", "objects": [{
+        "apiVersion": "resource.k8s.io/v1beta2", "kind": "DeviceTaintRule", "name": "repair",
+    }] });
+    let cluster = |more: &[&Value]| {
+        let devices = [&slice, &class, &claim];
+        let more = devices.iter().chain(more).map(|it| (*it).clone());
+        waits.iter().cloned().chain(more).collect::<Vec<_>>()
+    };
+    // What waits since there is no device, and starts where one comes that nobody has tainted.
+    let bare: Vec<Value> = (waits.iter().chain([&class, &claim])).cloned().collect();
+    let starts = |cluster: Vec<Value>, changes: &[Value]| tried(cluster, changes).starts.len();
+    assert_eq!(starts(bare.clone(), &[slice.clone()]), 1);
+    assert_eq!(
+        starts(bare.clone(), &[everything.clone(), slice.clone()]),
+        0
+    );
+    assert_eq!(
+        starts(bare.clone(), &[slice.clone(), everything.clone()]),
+        0
+    );
+    let other = rule(json!({ "driver": "nic.example.com" }));
+    assert_eq!(
+        starts(bare, &[everything.clone(), slice.clone(), other.clone()]),
+        1
+    );
+    // A rule that was there goes, or becomes another.
+    assert_eq!(starts(cluster(&[&everything]), &[]), 0);
+    assert_eq!(
+        starts(cluster(&[&everything]), std::slice::from_ref(&delete)),
+        1
+    );
+    assert_eq!(starts(cluster(&[&everything]), &[other]), 1);
+    assert_eq!(
+        starts(cluster(&[&everything]), std::slice::from_ref(&slice)),
+        0
+    );
+
+    let mut copy = rehearsal(cluster(&[]));
+    let mut refused = |document: &Value| {
+        let change = Change::read(document, "team-a").expect("it is understood");
+        let refused = copy.change(&change);
+        refused.iter().map(|it| it.code).collect::<Vec<_>>()
+    };
+    assert_eq!(refused(&delete), [404]);
+    assert_eq!(refused(&rule(json!({ "deviceClassName": "gpu" }))), [501]);
+    let mut vague = everything;
+    vague["spec"]["taint"]["effect"] = json!("");
+    assert_eq!(refused(&vague), [422]);
+}
