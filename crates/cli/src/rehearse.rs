@@ -3,6 +3,7 @@
 
 mod explained;
 mod foreseen;
+mod outside;
 #[cfg(test)]
 mod tests;
 
@@ -112,11 +113,22 @@ pub async fn rehearse(
         .or(stored.as_ref().and_then(conf_of).as_ref()),
         &request.serving,
     )?;
+    let mut used = None;
     if let Some(cluster) = cluster {
         objects = listed(cluster.clone()).await?;
         let (namespace, name) = &drivers.controller_settings.discovery;
         objects.extend(config_map(cluster.clone(), namespace, name).await);
+        if let Some(engine) = &drivers.engine {
+            used = outside::used(cluster.clone(), engine).await;
+        }
         objects.extend(of_cards(cluster, &drivers).await);
+    }
+    let mut texts = Vec::new();
+    if let Some(engine) = &drivers.engine {
+        texts.extend(outside::unasked(engine, used.as_ref()));
+        if let RehearsalQuestion::WhatIf(changes) = &request.question {
+            texts.extend(outside::unshared(&objects, changes, engine.reach.sharding));
+        }
     }
     objects.iter_mut().for_each(api::dialect::hear);
     if has_native_groups(&objects, &request.question) {
@@ -126,7 +138,14 @@ pub async fn rehearse(
         }
     }
     let mut rehearsal = Rehearsal::of(objects, drivers, run::now());
-    for text in unread(&rehearsal) {
+    if let Some((target, answer)) = used {
+        rehearsal.answers(target, answer);
+    }
+    texts.extend(unread(&rehearsal));
+    if let RehearsalQuestion::WhatIf(changes) = &request.question {
+        texts.extend(unheeded(changes));
+    }
+    for text in texts {
         console::warn(&text);
     }
     match &request.question {
@@ -141,12 +160,7 @@ pub async fn rehearse(
                 bail!("{kind} {namespace}/{name}: {unanswered}")
             }
         },
-        RehearsalQuestion::WhatIf(changes) => {
-            for text in unheeded(changes) {
-                console::warn(&text);
-            }
-            what_if(&mut rehearsal, changes, request.format)
-        }
+        RehearsalQuestion::WhatIf(changes) => what_if(&mut rehearsal, changes, request.format),
     }
 }
 
