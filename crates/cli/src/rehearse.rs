@@ -3,6 +3,7 @@
 
 mod explained;
 mod foreseen;
+mod outside;
 #[cfg(test)]
 mod tests;
 
@@ -113,9 +114,22 @@ pub async fn rehearse(
         .or(stored.as_ref().and_then(conf_of).as_ref()),
         &request.serving,
     )?;
+    let mut used = None;
     if let Some(cluster) = cluster {
         objects = listed(cluster.clone()).await?;
+        let (namespace, name) = &drivers.controller_settings.discovery;
+        objects.extend(config_map(cluster.clone(), namespace, name).await);
+        if let Some(engine) = &drivers.engine {
+            used = outside::used(cluster.clone(), engine).await;
+        }
         objects.extend(of_cards(cluster, &drivers).await);
+    }
+    let mut texts = Vec::new();
+    if let Some(engine) = &drivers.engine {
+        texts.extend(outside::unasked(engine, used.as_ref()));
+        if let RehearsalQuestion::WhatIf(changes) = &request.question {
+            texts.extend(outside::unshared(&objects, changes, engine.reach.sharding));
+        }
     }
     objects.iter_mut().for_each(api::dialect::hear);
     if has_native_groups(&objects, &request.question) {
@@ -125,8 +139,21 @@ pub async fn rehearse(
         }
     }
     let engine = drivers.engine.clone();
+    let discovery = drivers.controller_settings.discovery.clone();
     let mut rehearsal = Rehearsal::of(objects, drivers, run::now());
-    for text in unread(&rehearsal) {
+    if let Some((target, answer)) = used {
+        rehearsal.answers(target, answer);
+    }
+    texts.extend(unread(&rehearsal));
+    if let RehearsalQuestion::WhatIf(changes) = &request.question {
+        let is_of_cards = |key: &Named| {
+            let engine = engine.as_ref();
+            engine.is_some_and(|engine| is_of_cards(key, engine))
+        };
+        let is_read = |key: &Named| is_of_discovery(key, &discovery) || is_of_cards(key);
+        texts.extend(unheeded(changes, is_read));
+    }
+    for text in texts {
         console::warn(&text);
     }
     match &request.question {
@@ -141,12 +168,7 @@ pub async fn rehearse(
                 bail!("{kind} {namespace}/{name}: {unanswered}")
             }
         },
-        RehearsalQuestion::WhatIf(changes) => {
-            for text in unheeded(changes, engine.as_ref()) {
-                console::warn(&text);
-            }
-            what_if(&mut rehearsal, changes, request.format)
-        }
+        RehearsalQuestion::WhatIf(changes) => what_if(&mut rehearsal, changes, request.format),
     }
 }
 
@@ -176,27 +198,46 @@ fn has_native_groups(objects: &[Value], question: &RehearsalQuestion) -> bool {
     }
 }
 
-/// What is told of changes that nobody in the copy acts on, so that nothing follows from them there.
-fn unheeded(changes: &[(Document, Change)], engine: Option<&EngineSettings>) -> Vec<String> {
+/// What is told of changes that nobody in the copy acts on, so that nothing follows from them there. `is_read`
+/// says of an object of a kind that nobody follows whether somebody reads this one.
+fn unheeded(changes: &[(Document, Change)], is_read: impl Fn(&Named) -> bool) -> Vec<String> {
     let keys = changes.iter().flat_map(|(_, change)| match change {
         Change::Apply(key, _) => std::slice::from_ref(key),
         Change::Delete(keys) => keys,
         Change::Drain { .. } => &[],
     });
     let is_heeded = |kind: &Kind| READ.contains(kind) || FOLLOWED.contains(kind);
-    let is_of_cards = |key: &Named| engine.is_some_and(|engine| is_of_cards(key, engine));
     let unheeded = keys.filter(|key| {
         let kind = key.kind();
-        kind.is_some_and(|kind| !is_heeded(&kind)) && !is_of_cards(key)
+        kind.is_some_and(|kind| !is_heeded(&kind)) && !is_read(key)
     });
-    unheeded
-        .map(|key| {
-            format!(
-                "{}: nobody acts on it here, so that nothing is said of what follows from it",
+    let unheeded = unheeded.map(|key| {
+        format!(
+            "{}: nobody acts on it here, so that nothing is said of what follows from it",
+            key.title()
+        )
+    });
+    // Kubernetes has a controller for it.
+    let driving = changes.iter().filter_map(|(_, change)| match change {
+        Change::Apply(key, rule)
+            if key.kind() == Some(Kind::DeviceTaintRule)
+                && rule["spec"]["taint"]["effect"] == "NoExecute" =>
+        {
+            Some(format!(
+                "{}: pods that have such devices stay here",
                 key.title()
-            )
-        })
-        .collect()
+            ))
+        }
+        _ => None,
+    });
+    unheeded.chain(driving).collect()
+}
+
+/// Whether it is the ConfigMap that says by which labels of nodes hyper-nodes are found.
+fn is_of_discovery(key: &Named, (namespace, name): &(Box<str>, Box<str>)) -> bool {
+    matches!(key, Named::Known(key) if key.kind == Kind::ConfigMap
+        && key.namespace == *namespace
+        && key.name == *name)
 }
 
 /// Whether it is a ConfigMap that says in which parts cards can be had, or which chips there are, and the rules

@@ -115,12 +115,14 @@ pub const TRIED_ON: &[&str] = &[
 /// Those that run only where somebody asks for them: they are no part of a plane.
 pub const ON_REQUEST: &[Controller] = &[sharding::CONTROLLER, sharding::BY_PERIOD];
 
-/// Those that make pods and groups of workloads, and that which goes by taints, for a cluster of which only a
-/// part is known: none takes away what nobody seems to own, and none judges nodes by their signs of life.
+/// Those that make pods and groups of workloads, that which goes by taints, and that which finds hyper-nodes by
+/// labels of nodes, for a cluster of which only a part is known: none takes away what nobody seems to own, and
+/// none judges nodes by their signs of life.
 pub const WORKLOADS: &[Controller] = &[
     batch_job::CONTROLLER,
     claim::CONTROLLER,
     deployment::CONTROLLER,
+    discovery::LABEL,
     disruption_budget::CONTROLLER,
     endpoint_slice::CONTROLLER,
     ephemeral_volume::CONTROLLER,

@@ -14,6 +14,7 @@ use api::volcano::{Command, JOB_FORWARDING, Job, JobStatus, PodGroup, Queue};
 use mirror::{Change, Index, Mirror, Object};
 use serde_json::json;
 
+mod circle;
 mod counted;
 mod delay;
 mod dependants;
@@ -310,7 +311,9 @@ impl<'a> View<'a> {
         }
         let plugin = upkeep::plugin_obstacle(self);
         let gate = || self.gate.obstacle();
-        plugin.or_else(gate).or_else(|| pods::taken(self))
+        let taken = || pods::taken(self);
+        let circle = || circle::obstacle(self);
+        plugin.or_else(gate).or_else(taken).or_else(circle)
     }
 
     /// Commands that have been carried out, or mean nothing.

@@ -36,6 +36,7 @@ use crate::wire::{Answered, Next, Server, refusal_of, told};
 pub use change::{Change, Named, Refused, WHAT_IF};
 pub use outcome::{Before, Fate, Gone, Leaves, Outcome};
 pub use owners::Owner;
+use taints::Rules;
 
 /// Rounds in one settling; a rehearsal that needs more is taken to run for ever.
 const ROUNDS_MAX: u64 = 5_000_000;
@@ -55,6 +56,12 @@ pub struct Rehearsal {
     unreadable: Vec<LoadError>,
     /// Whether it was not said which namespaces there are.
     makes_namespaces: bool,
+    /// What taints devices beside what these say themselves.
+    rules: Rules,
+    /// What APIs say that the store does not serve, by target.
+    answers: BTreeMap<String, Vec<u8>>,
+    /// Those of them that nobody has asked for yet.
+    untold: BTreeSet<String>,
 }
 
 impl std::fmt::Debug for Rehearsal {
@@ -71,10 +78,10 @@ impl Rehearsal {
     /// is not in the list. Where no namespace is among the objects each that is named is there.
     pub fn of(objects: Vec<Value>, drivers: driver::Settings, now: Time) -> Rehearsal {
         let mut records = Vec::new();
-        let (objects, rules) = taints::on_devices(objects);
+        let (rules, objects, unusable) = Rules::on_devices(objects);
         let mut left_out = BTreeMap::new();
-        if rules > 0 {
-            left_out.insert(Kind::DeviceTaintRule.row().name.to_owned(), rules);
+        if unusable > 0 {
+            left_out.insert(Kind::DeviceTaintRule.row().name.to_owned(), unusable);
         }
         let mut namespaces = BTreeSet::new();
         let mut random = Random::new(1);
@@ -113,12 +120,22 @@ impl Rehearsal {
             left_out,
             unreadable,
             makes_namespaces,
+            rules,
+            answers: BTreeMap::new(),
+            untold: BTreeSet::new(),
         };
         for namespace in namespaces {
             // It is there already, where it was listed.
             rehearsal.call(&calls::post(&Kind::Namespace.path("", ""), &namespace));
         }
         rehearsal
+    }
+
+    /// What the cluster says at a target of an API that it serves beside its objects (`metrics.k8s.io`), where
+    /// the rules ask there: it says so whenever it is asked.
+    pub fn answers(&mut self, target: &str, body: Vec<u8>) {
+        self.untold.insert(target.to_owned());
+        self.answers.insert(target.to_owned(), body);
     }
 
     /// How many objects of which kinds were left out.
@@ -136,7 +153,8 @@ impl Rehearsal {
     /// # Errors
     /// There is nothing to explain.
     pub fn explain(&mut self, subject: &Subject) -> Result<Report, Unanswered> {
-        while !self.driver.is_informed() {
+        // Rules ask before they decide.
+        while !self.driver.is_informed() || !self.untold.is_empty() {
             let Some((id, request)) = self.driver.poll_request(self.now) else {
                 break;
             };
@@ -258,7 +276,13 @@ impl Rehearsal {
         match request {
             Request::Ask(ask) => {
                 let answer = match ask.door {
-                    Door::Cluster => told(self.call(&ask.call)),
+                    Door::Cluster => match self.answers.get(&ask.call.target) {
+                        Some(body) => {
+                            self.untold.remove(&ask.call.target);
+                            Ok(body.clone())
+                        }
+                        None => told(self.call(&ask.call)),
+                    },
                     // What is used of nodes is unknown here, and so it is there after a while without answers.
                     _ => Err("nobody is asked in a rehearsal".to_owned()),
                 };

@@ -6,11 +6,12 @@ use std::sync::Arc;
 
 use api::call::Call;
 use api::kind::Kind;
+use api::volcano::ShardingMode;
 use bytes::Bytes;
 use futures::future::BoxFuture;
 use serde_json::{Value, json};
 
-use super::{READ, Rehearsal, explained, foreseen, of_cards, unread};
+use super::{READ, Rehearsal, explained, foreseen, of_cards, outside, unread};
 use crate::cluster::{Answer, ByteStream, Cluster, ClusterError};
 use crate::manifest;
 use crate::start::{Outcome, RehearsalQuestion, RehearsalRequest, RehearsalRules, Start};
@@ -397,4 +398,155 @@ async fn config_maps_of_chips_are_read_where_a_rule_wants_them() {
     assert!(told[0].contains("fieldSelector"), "{told:?}");
     assert!(told[1].contains("labelSelector"), "{told:?}");
     assert!(told[2].contains("common"), "{told:?}");
+}
+
+/// The settings of a copy that decides by these rules.
+fn by_rules(conf: &str) -> driver::Settings {
+    let conf = driver::scheduler_conf::read(conf.as_bytes()).accepted();
+    let conf = conf.expect("it is understood");
+    let rules = engine::Settings {
+        placement: conf.placement,
+        ..engine::Settings::default()
+    };
+    let (engine, _) = engine::Engine::new(rules).expect("the rules are understood");
+    driver::Settings {
+        engine: Some(driver::EngineSettings {
+            metrics: conf.metrics,
+            ..driver::EngineSettings::new(engine)
+        }),
+        ..settings()
+    }
+}
+
+const MEASURED: &str = "actions: \"enqueue, allocate\"
+tiers:
+- plugins: [{name: gang}, {name: predicates}, {name: usage}]
+metrics: {type: metrics_server, interval: 10s}
+";
+
+#[test]
+fn whom_the_rules_ask_and_a_copy_does_not_is_said() {
+    let told = |conf: &str, used: Option<&outside::Answer>| {
+        outside::unasked(by_rules(conf).engine.as_ref().expect("it has one"), used)
+    };
+    let used = ("/somewhere", Vec::new());
+    assert_eq!(told("actions: allocate\n", None), [""; 0]);
+    assert_eq!(told(MEASURED, Some(&used)), [""; 0]);
+    let unknown = told(MEASURED, None);
+    assert!(
+        unknown[0].starts_with("metrics_server is not asked"),
+        "{unknown:?}"
+    );
+    let prometheus = MEASURED.replace("metrics_server", "prometheus, address: \"http://p:9090\"");
+    let unknown = told(&prometheus, None);
+    assert!(
+        unknown[0].starts_with("prometheus is not asked"),
+        "{unknown:?}"
+    );
+    let idle = prometheus.replace(", {name: usage}", "");
+    assert_eq!(told(&idle, None), [""; 0]);
+    let extender = |arguments: &str| {
+        let conf = format!(
+            "actions: allocate
+tiers:
+- plugins: [{{name: predicates}}, {{name: extender, arguments: {{extender.urlPrefix: http://e, {arguments}}}}}]
+"
+        );
+        told(&conf, None).join(", ")
+    };
+    let ignorable = "extender.predicateVerb: p, extender.ignorable: true";
+    assert!(extender(ignorable).contains("what it would refuse passes"));
+    assert!(extender("extender.predicateVerb: p").contains("does not start"));
+    assert_eq!(extender("extender.onSessionCloseVerb: c"), "");
+}
+
+/// A cluster that tells how much of its only node is used.
+struct Measured;
+
+impl Cluster for Measured {
+    fn call(&self, call: Call) -> BoxFuture<'static, Result<Answer, ClusterError>> {
+        assert_eq!(call.target, "/apis/metrics.k8s.io/v1beta1/nodes");
+        let body = json!({ "items": [{
+            "metadata": { "name": "n1" }, "timestamp": "2023-11-14T22:13:20Z", "window": "30s",
+            "usage": { "cpu": "3600m", "memory": "1Gi" },
+        }]});
+        let answer = Answer {
+            code: 200,
+            body: Bytes::from(body.to_string()),
+            warnings: Vec::new(),
+        };
+        Box::pin(async { Ok(answer) })
+    }
+
+    fn stream(&self, _: String) -> BoxFuture<'static, Result<ByteStream, ClusterError>> {
+        Box::pin(async { Ok(Box::pin(futures::stream::empty()) as ByteStream) })
+    }
+}
+
+#[tokio::test]
+async fn how_much_of_nodes_is_used_is_read_of_a_cluster_that_measures() {
+    let settings = by_rules(MEASURED);
+    let engine = settings.engine.as_ref().expect("it has one");
+    let used = outside::used(Arc::new(Measured), engine).await;
+    let dump = [
+        json!({ "apiVersion": "v1", "kind": "Node", "metadata": { "name": "n1" }, "status": {
+            "allocatable": { "cpu": "4", "memory": "8Gi", "pods": "110" },
+            "conditions": [{ "type": "Ready", "status": "True" }],
+        }}),
+        json!({ "apiVersion": "v1", "kind": "Pod", "metadata": {
+            "name": "a", "namespace": "default",
+            "annotations": { "scheduling.k8s.io/group-name": "a" },
+        }, "spec": { "schedulerName": "volcano", "containers": [{
+            "name": "c", "image": "i", "resources": { "requests": { "cpu": "100m" } },
+        }]}}),
+        json!({ "apiVersion": "scheduling.volcano.sh/v1beta1", "kind": "PodGroup", "metadata": {
+            "name": "a", "namespace": "default",
+        }, "spec": { "minMember": 1, "queue": "default" }, "status": { "phase": "Inqueue" } }),
+    ];
+    let now = api::time::Time::from_seconds(1_700_000_000);
+    let mut rehearsal = Rehearsal::of(dump.to_vec(), settings, now);
+    let (target, answer) = used.expect("it is told");
+    rehearsal.answers(target, answer);
+    let subject = api::ask::Subject {
+        kind: Kind::PodGroup,
+        namespace: "default".to_owned(),
+        name: "a".to_owned(),
+    };
+    let first = rehearsal.explain(&subject).expect("it is there");
+    let message = first.message.clone().unwrap_or_default();
+    assert!(message.contains("used"), "{message}");
+    assert!(rehearsal.settle());
+    let report = rehearsal.explain(&subject).expect("it is there");
+    assert_eq!(report.message, first.message);
+}
+
+#[test]
+fn a_node_that_no_shard_names_is_told() {
+    let text = "apiVersion: v1
+kind: Node
+metadata: { name: n1 }
+---
+apiVersion: v1
+kind: Node
+metadata: { name: n2 }
+---
+apiVersion: shard.volcano.sh/v1alpha1
+kind: NodeShard
+metadata: { name: volcano }
+spec: { nodesDesired: [n2] }
+";
+    let documents = manifest::parse("some.yaml", text.to_owned()).expect("it is YAML");
+    let changes = documents.into_iter().map(|document| {
+        let change = sim::Change::read(&document.object, "team-a").expect("it is understood");
+        (document, change)
+    });
+    let changes: Vec<_> = changes.collect();
+    let told = |mode| outside::unshared(&[], &changes, mode);
+    assert_eq!(told(ShardingMode::None), [""; 0]);
+    let hard = told(ShardingMode::Hard);
+    assert_eq!(hard.len(), 1, "{hard:?}");
+    assert!(
+        hard[0].starts_with("Node n1: nodes are not divided"),
+        "{hard:?}"
+    );
 }

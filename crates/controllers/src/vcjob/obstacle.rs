@@ -38,6 +38,8 @@ pub(super) enum Word {
     ServiceNotReady,
     /// The name of a pod is somebody else's.
     PodTaken,
+    /// Tasks wait for each other.
+    Circle,
 }
 
 /// Every word, in order.
@@ -53,6 +55,7 @@ pub(super) const WORDS: &[Word] = &[
     Word::Plugin,
     Word::ServiceNotReady,
     Word::PodTaken,
+    Word::Circle,
 ];
 
 /// Reasons in the status of a job that cannot go on, or goes on without something.
@@ -75,6 +78,7 @@ impl Word {
             Word::Plugin => "PluginError",
             Word::ServiceNotReady => "ServiceNotReady",
             Word::PodTaken => "PodConflict",
+            Word::Circle => "InvalidDependsOn",
         }
     }
 
@@ -93,12 +97,13 @@ impl Word {
             Word::Plugin => ("PluginError", "Execute plugin when job add failed, err: "),
             Word::ServiceNotReady => ("PluginError", ""),
             Word::PodTaken => ("FailedCreate", ""),
+            Word::Circle => ("InvalidDependsOn", ""),
         }
     }
 
     /// Whether everything else is made nevertheless.
     pub(super) const fn lets_go_on(self) -> bool {
-        matches!(self, Word::ServiceNotReady | Word::PodTaken)
+        matches!(self, Word::ServiceNotReady | Word::PodTaken | Word::Circle)
     }
 }
 

@@ -7,8 +7,8 @@ use api::core::PodPhase;
 use api::intent::{Intent, ObjectKey};
 use api::kind::Kind;
 use api::volcano::{
-    COOLDOWN_TIME, GROUP_NAME, JDB_MAX_UNAVAILABLE, JDB_MIN_AVAILABLE, JOB_FORWARDING, JOB_NAME,
-    JOB_NAMESPACE, JOB_RETRY_COUNT, JOB_VERSION, Job, NUMA_TOPOLOGY_POLICY, PARTITION_ID,
+    COOLDOWN_TIME, DependsOn, GROUP_NAME, JDB_MAX_UNAVAILABLE, JDB_MIN_AVAILABLE, JOB_FORWARDING,
+    JOB_NAME, JOB_NAMESPACE, JOB_RETRY_COUNT, JOB_VERSION, Job, NUMA_TOPOLOGY_POLICY, PARTITION_ID,
     PREEMPTABLE, QUEUE_NAME, REVOCABLE_ZONE, TASK_INDEX, TASK_SPEC, TEMPLATE_UID, Task,
 };
 use mirror::{Change, Mirror};
@@ -180,11 +180,16 @@ pub(super) fn is_ready(tasks: &BTreeMap<&str, &Task>, roster: &Roster, task: &Ta
             .count();
         started >= usize::try_from(other.min_available()).unwrap_or(0)
     };
-    if &*depends.iteration == "any" && depends.name.len() > 1 {
+    if takes_any(depends) {
         others.any(has_started)
     } else {
         others.all(has_started)
     }
+}
+
+/// Whether one of the tasks is enough.
+pub(super) fn takes_any(depends: &DependsOn) -> bool {
+    &*depends.iteration == "any" && depends.name.len() > 1
 }
 
 fn body(

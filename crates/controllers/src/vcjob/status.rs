@@ -178,7 +178,7 @@ pub(super) fn next(view: &View<'_>, obstacle: Option<&Obstacle>) -> Next {
     }
     explain(view, obstacle, &mut next);
     stamp(view, &mut next);
-    if obstacle.is_none() {
+    if obstacle.is_none_or(|obstacle| obstacle.word.lets_go_on()) {
         view.hold(&mut next.status);
     }
     let is_used = uses_claims(view);

@@ -3,7 +3,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use api::call::Call;
-use api::core::Pod;
+use api::core::{Pod, disruption_target};
 use api::intent::ObjectKey;
 use api::kind::{KINDS, Kind};
 use api::time::Time;
@@ -78,7 +78,7 @@ impl Named {
         }
     }
 
-    fn name(&self) -> &str {
+    pub(super) fn name(&self) -> &str {
         match self {
             Named::Known(key) => &key.name,
             Named::LimitRange { name, .. } => name,
@@ -249,6 +249,12 @@ impl Rehearsal {
     pub fn change(&mut self, change: &Change) -> Vec<Refused> {
         self.changed_at = self.now;
         let refused = match change {
+            Change::Apply(key, object) if key.kind() == Some(Kind::DeviceTaintRule) => {
+                self.apply_rule(key, object)
+            }
+            Change::Apply(key, object) if key.kind() == Some(Kind::ResourceSlice) => {
+                self.untainted(|it| it.apply(key, object).into_iter().collect())
+            }
             Change::Apply(key, object) => self.apply(key, object).into_iter().collect(),
             Change::Delete(keys) => {
                 let delete = |key| self.delete(key, &mut BTreeSet::new());
@@ -303,6 +309,9 @@ impl Rehearsal {
         if !asked.insert(key.clone()) {
             return None;
         }
+        if key.kind() == Some(Kind::DeviceTaintRule) {
+            return self.delete_rule(key);
+        }
         let target = key.path();
         let found = self.call(&calls::get(&target));
         let uid =
@@ -319,7 +328,40 @@ impl Rehearsal {
                 self.delete(&there, asked);
             }
         }
+        if refused.is_none() && key.kind() == Some(Kind::Node) {
+            for pod in self.left_on(key.name()) {
+                self.delete(&pod, asked);
+            }
+        }
         refused
+    }
+
+    /// The pods of a node that has gone, each told why it has to go, too: a pod that somebody holds, to count
+    /// it, has failed, as where such pods are collected.
+    fn left_on(&mut self, node: &str) -> Vec<Named> {
+        let pods = self.objects(Kind::Pod).into_iter();
+        let pods: Vec<Value> = pods
+            .filter(|pod| pod["spec"]["nodeName"] == *node)
+            .collect();
+        for pod in pods.iter().filter(|pod| !crate::stored::is_over(pod)) {
+            let message = "PodGC: node no longer exists";
+            let target = disruption_target("DeletionByPodGC", message, self.now);
+            let mut status = json!({ "conditions": [target] });
+            if !crate::stored::list(&pod["metadata"]["finalizers"]).is_empty() {
+                status["phase"] = json!("Failed");
+            }
+            let (namespace, name) = place(pod);
+            let target = format!("{}/status", Kind::Pod.path(namespace, name));
+            self.call(&Call {
+                content_type: "application/strategic-merge-patch+json",
+                ..calls::merge(&target, &json!({ "status": status }))
+            });
+        }
+        let keys = pods.iter().map(|pod| {
+            let (namespace, name) = place(pod);
+            Named::Known(ObjectKey::new(Kind::Pod, namespace, name))
+        });
+        keys.collect()
     }
 
     /// What lies in a namespace.
@@ -412,7 +454,7 @@ impl Rehearsal {
         refused
     }
 
-    fn tried(&mut self, what: String, call: &Call) -> Option<Refused> {
+    pub(super) fn tried(&mut self, what: String, call: &Call) -> Option<Refused> {
         let response: Response = self.call(call);
         if (200..300).contains(&response.code) {
             return None;

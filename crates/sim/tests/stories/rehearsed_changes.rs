@@ -5,9 +5,10 @@ use api::intent::ObjectKey;
 use api::kind::Kind;
 use driver::explain::Unanswered;
 use serde_json::{Value, json};
-use sim::{Change, Outcome, WHAT_IF};
+use sim::{Change, Outcome, Rehearsal, WHAT_IF};
 
-use crate::rehearsed::{group, job, node, pod, queue, rehearsal, tried};
+use crate::drivers::drivers_by;
+use crate::rehearsed::{NOW, group, job, node, only_makers, pod, queue, rehearsal, tried};
 
 /// A pod of a gang of one waits where there is such a node.
 fn one_waits(node: Value) -> Vec<Value> {
@@ -26,7 +27,7 @@ fn namespace(name: &str) -> Value {
 #[test]
 fn more_pods_of_a_job_that_runs_are_told_to_wait() {
     let mut rehearsal = rehearsal(vec![node("n1", "3"), queue("default", None)]);
-    let change = |replicas: u32, rehearsal: &mut sim::Rehearsal| {
+    let change = |replicas: u32, rehearsal: &mut Rehearsal| {
         let document = job("train", (1, replicas), "1");
         let change = Change::read(&document, "team-a").expect("it is understood");
         assert_eq!(rehearsal.change(&change), []);
@@ -118,6 +119,97 @@ fn a_namespace_goes_with_what_lies_in_it() {
     let gone = tried(objects, &[delete]).gone;
     let gone: Vec<&str> = gone.iter().map(|it| &*it.namespace).collect();
     assert_eq!(gone, ["team-a"]);
+}
+
+#[test]
+fn a_node_goes_with_its_pods_and_their_jobs_begin_again_elsewhere() {
+    let mut rehearsal = rehearsal(vec![node("n1", "2"), queue("default", None)]);
+    let mut change = |document: &Value| {
+        let change = Change::read(document, "team-a").expect("it is understood");
+        assert_eq!(rehearsal.change(&change), []);
+        assert!(rehearsal.settle());
+        rehearsal.look()
+    };
+    let mut train = job("train", (1, 1), "1");
+    train["spec"]["policies"] = json!([{ "event": "PodEvicted", "action": "RestartJob" }]);
+    let mut template = train["spec"]["tasks"][0]["template"].clone();
+    template["spec"]["schedulerName"] = json!("volcano");
+    let batch = json!({
+        "apiVersion": "batch/v1", "kind": "Job", "metadata": { "name": "sum" },
+        "spec": { "backoffLimit": 0, "template": template, "podFailurePolicy": { "rules": [{
+            "action": "Ignore", "onPodConditions": [{ "type": "DisruptionTarget", "status": "True" }],
+        }] } },
+    });
+    change(&train);
+    change(&batch);
+    let before = change(&node("n2", "2"));
+    let objects = json!([{ "apiVersion": "v1", "kind": "Node", "name": "n1" }]);
+    change(&json!({ "apiVersion": WHAT_IF, "kind": "Delete", "objects": objects }));
+    let outcome = rehearsal.outcome(&before);
+    let gone = outcome.gone.iter();
+    let gone: Vec<(&str, &str, Option<&str>)> = gone
+        .map(|it| {
+            let name = it.name.split('-').next().unwrap_or_default();
+            (name, &*it.node, it.again_on.as_deref())
+        })
+        .collect();
+    assert_eq!(
+        gone,
+        [("sum", "n1", Some("n2")), ("train", "n1", Some("n2"))]
+    );
+    let starts = outcome.starts.iter().map(|it| it.nodes.clone());
+    let on_n2 = [("n2".to_owned(), 1)].into();
+    assert_eq!(
+        starts.collect::<Vec<_>>(),
+        [on_n2, [("n2".to_owned(), 1)].into()]
+    );
+}
+
+#[test]
+fn a_node_that_comes_stands_in_the_hyper_node_of_its_label() {
+    let racked = |name: &str| {
+        let mut node = node(name, "2");
+        node["metadata"]["labels"]["rack"] = json!("r1");
+        node
+    };
+    let conf = "networkTopologyDiscovery:
+- source: label
+  enabled: true
+  config:
+    networkTopologyTypes:
+      racks: [{nodeLabel: rack}, {nodeLabel: kubernetes.io/hostname}]
+";
+    let mut gang = group("team-a", "train", "default", 2);
+    gang["spec"]["networkTopology"] = json!({ "mode": "hard", "highestTierAllowed": 1 });
+    let objects = vec![
+        json!({
+            "apiVersion": "v1", "kind": "ConfigMap",
+            "metadata": { "name": "volcano-controller-configmap", "namespace": "volcano-system" },
+            "data": { "volcano-controller.conf": conf },
+        }),
+        racked("n1"),
+        queue("default", None),
+        gang,
+        pod("team-a", "train", 0, "2", None),
+        pod("team-a", "train", 1, "2", None),
+    ];
+    let rules = "actions: \"enqueue, allocate\"
+tiers:
+- plugins: [{name: gang}, {name: predicates}, {name: network-topology-aware}]
+";
+    let rules = driver::scheduler_conf::read(rules.as_bytes()).accepted();
+    let rules = engine::Settings {
+        placement: rules.expect("it is understood").placement,
+        ..engine::Settings::default()
+    };
+    let mut rehearsal = Rehearsal::of(objects, only_makers(drivers_by(1, rules)), NOW);
+    assert!(rehearsal.settle());
+    let before = rehearsal.look();
+    let change = Change::read(&racked("n2"), "team-a").expect("it is understood");
+    assert_eq!(rehearsal.change(&change), []);
+    assert!(rehearsal.settle());
+    let outcome = rehearsal.outcome(&before);
+    assert_eq!(outcome.starts.len(), 1, "{outcome:?}");
 }
 
 #[test]
@@ -371,4 +463,89 @@ fn a_selector_that_selects_no_node_is_told() {
     let refused = rehearsal.change(&drain);
     let told: Vec<(u16, &str)> = refused.iter().map(|it| (it.code, &*it.what)).collect();
     assert_eq!(told, [(404, "cordon Nodes with rack=r7,row=2")]);
+}
+
+#[test]
+fn a_rule_taints_the_devices_of_a_copy() {
+    let device = "resource.k8s.io/v1";
+    let slice = json!({
+        "apiVersion": device, "kind": "ResourceSlice", "metadata": { "name": "n1-gpu" },
+        "spec": {
+            "driver": "gpu.example.com", "nodeName": "n1",
+            "pool": { "name": "n1", "generation": 1, "resourceSliceCount": 1 },
+            "devices": [{ "name": "gpu-0" }],
+        },
+    });
+    let class = json!({
+        "apiVersion": device, "kind": "DeviceClass", "metadata": { "name": "gpu" },
+        "spec": { "selectors": [{ "cel": { "expression": "device.driver == 'gpu.example.com'" } }] },
+    });
+    let claim = json!({
+        "apiVersion": device, "kind": "ResourceClaim",
+        "metadata": { "name": "mine", "namespace": "team-a" },
+        "spec": { "devices": { "requests": [{ "name": "r", "exactly": {
+            "deviceClassName": "gpu", "allocationMode": "ExactCount", "count": 1,
+        } }] } },
+    });
+    let mut waits = one_waits(node("n1", "4"));
+    waits[3]["spec"]["resourceClaims"] = json!([{ "name": "gpu", "resourceClaimName": "mine" }]);
+    waits[3]["spec"]["containers"][0]["resources"]["claims"] = json!([{ "name": "gpu" }]);
+    let rule = |selector: Value| {
+        json!({
+            "apiVersion": "resource.k8s.io/v1beta2", "kind": "DeviceTaintRule",
+            "metadata": { "name": "repair" }, "spec": {
+                "deviceSelector": selector,
+                "taint": { "key": "repair", "value": "fan", "effect": "NoSchedule" },
+            },
+        })
+    };
+    let everything = rule(json!({ "driver": "gpu.example.com" }));
+    let delete = json!({ "apiVersion": WHAT_IF, "kind": "Delete", "objects": [{
+        "apiVersion": "resource.k8s.io/v1beta2", "kind": "DeviceTaintRule", "name": "repair",
+    }] });
+    let cluster = |more: &[&Value]| {
+        let devices = [&slice, &class, &claim];
+        let more = devices.iter().chain(more).map(|it| (*it).clone());
+        waits.iter().cloned().chain(more).collect::<Vec<_>>()
+    };
+    // What waits since there is no device, and starts where one comes that nobody has tainted.
+    let bare: Vec<Value> = (waits.iter().chain([&class, &claim])).cloned().collect();
+    let starts = |cluster: Vec<Value>, changes: &[Value]| tried(cluster, changes).starts.len();
+    assert_eq!(starts(bare.clone(), &[slice.clone()]), 1);
+    assert_eq!(
+        starts(bare.clone(), &[everything.clone(), slice.clone()]),
+        0
+    );
+    assert_eq!(
+        starts(bare.clone(), &[slice.clone(), everything.clone()]),
+        0
+    );
+    let other = rule(json!({ "driver": "nic.example.com" }));
+    assert_eq!(
+        starts(bare, &[everything.clone(), slice.clone(), other.clone()]),
+        1
+    );
+    // A rule that was there goes, or becomes another.
+    assert_eq!(starts(cluster(&[&everything]), &[]), 0);
+    assert_eq!(
+        starts(cluster(&[&everything]), std::slice::from_ref(&delete)),
+        1
+    );
+    assert_eq!(starts(cluster(&[&everything]), &[other]), 1);
+    assert_eq!(
+        starts(cluster(&[&everything]), std::slice::from_ref(&slice)),
+        0
+    );
+
+    let mut copy = rehearsal(cluster(&[]));
+    let mut refused = |document: &Value| {
+        let change = Change::read(document, "team-a").expect("it is understood");
+        let refused = copy.change(&change);
+        refused.iter().map(|it| it.code).collect::<Vec<_>>()
+    };
+    assert_eq!(refused(&delete), [404]);
+    assert_eq!(refused(&rule(json!({ "deviceClassName": "gpu" }))), [501]);
+    let mut vague = everything;
+    vague["spec"]["taint"]["effect"] = json!("");
+    assert_eq!(refused(&vague), [422]);
 }
