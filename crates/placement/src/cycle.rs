@@ -8,6 +8,7 @@ use model::{
     Trial,
 };
 
+use crate::actions::extras::Lines;
 use crate::actions::recall;
 use crate::clearing::Grounds;
 use crate::coupling::{self, Surroundings};
@@ -148,6 +149,8 @@ pub struct Cycle<'a, 't> {
     pub(crate) grounds: Grounds,
     /// Counts evictions, also those that were taken back.
     pub(crate) evictions: u64,
+    /// What is left of gangs that take turns.
+    pub(crate) lines: Lines,
     /// Counts kept moves: what was found before one of them may no longer hold.
     pub(crate) moves: u64,
     /// The gang after which nobody else matters, if only one is asked about.
@@ -255,6 +258,7 @@ impl<'a, 't> Cycle<'a, 't> {
             undrainable: BTreeSet::new(),
             grounds: Grounds::default(),
             evictions: 0,
+            lines: Lines::default(),
             moves: 0,
             until: None,
             is_told: true,
