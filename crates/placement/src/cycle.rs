@@ -241,6 +241,9 @@ impl<'a, 't> Cycle<'a, 't> {
         gangs: BTreeSet<GangId>,
         state: State,
     ) -> Cycle<'a, 't> {
+        if rules.queues_move_others() {
+            trial.watch();
+        }
         Cycle {
             trial,
             rules,
@@ -410,6 +413,17 @@ impl<'a, 't> Cycle<'a, 't> {
         candidates.into_iter().map(|(node, _)| node).collect()
     }
 
+    /// Computes again what moved with the trial; whether anything did.
+    fn refresh(&mut self) -> bool {
+        let moved = self.trial.take_moved();
+        let has_moved = !moved.is_empty();
+        if has_moved {
+            let tables = self.trial.tables();
+            self.rules.refresh(tables, &mut self.state, &moved);
+        }
+        has_moved
+    }
+
     /// Lets queues take turns in their order, and in each queue its gangs in theirs. `turn` says
     /// whether the gang wants another turn, or whether its queue is through.
     pub(crate) fn take_turns(
@@ -431,12 +445,10 @@ impl<'a, 't> Cycle<'a, 't> {
         }
         let queues_move_others = self.rules.queues_move_others();
         loop {
-            if queues_move_others {
-                self.rules.refresh(self.trial.tables(), &mut self.state);
-            }
+            let has_moved = queues_move_others && self.refresh();
             let (rules, view) = (self.rules, self.view());
             let before = |a, b| rules.queue_order(view, a, b).is_lt();
-            if queues_move_others {
+            if has_moved {
                 queues.sort(before);
             }
             let Some(queue) = queues.pop(before) else {
