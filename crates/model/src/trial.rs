@@ -69,6 +69,8 @@ enum Move {
 pub struct Trial<'t> {
     tables: &'t mut Tables,
     moves: Vec<Move>,
+    /// Gangs of which something was moved, if it is watched.
+    moved: Option<BTreeSet<GangId>>,
     says: Vec<(TaskId, Arc<Reason>)>,
     lapsed: Vec<TaskId>,
     remarks: Vec<Remark>,
@@ -83,6 +85,7 @@ impl<'t> Trial<'t> {
         Trial {
             tables,
             moves: Vec::new(),
+            moved: None,
             says: Vec::new(),
             lapsed: Vec::new(),
             remarks: Vec::new(),
@@ -106,6 +109,23 @@ impl<'t> Trial<'t> {
         Mark(self.moves.len())
     }
 
+    /// Begins to watch whose tasks are moved.
+    pub fn watch(&mut self) {
+        self.moved = Some(BTreeSet::new());
+    }
+
+    /// The gangs of which a task was moved since this was asked last, or since it is watched, or a gate was
+    /// opened; also where that was undone. All others hold what they held, and are promised what they were.
+    pub fn take_moved(&mut self) -> BTreeSet<GangId> {
+        self.moved.as_mut().map(std::mem::take).unwrap_or_default()
+    }
+
+    fn note(&mut self, task: TaskId) {
+        if let Some(moved) = &mut self.moved {
+            moved.extend(self.tables.task(task).gang);
+        }
+    }
+
     /// Places a waiting task on a node.
     pub fn place(&mut self, task: TaskId, node: NodeId) {
         self.place_with(task, node, Hands::default());
@@ -121,6 +141,7 @@ impl<'t> Trial<'t> {
         }
         let (phase, node) = (Phase::Allocated, Some(node));
         self.tables.shift_with(task, phase, node, volumes);
+        self.note(task);
         self.moves.push(Move::Place { task, was });
     }
 
@@ -143,6 +164,7 @@ impl<'t> Trial<'t> {
         );
         let (phase, node) = (Phase::Pipelined, Some(node));
         self.tables.shift_with(task, phase, node, volumes);
+        self.note(task);
         self.moves.push(Move::Promise { task, was });
     }
 
@@ -154,6 +176,7 @@ impl<'t> Trial<'t> {
             "only a promise is taken back"
         );
         self.tables.shift(task, Phase::Pending, None);
+        self.note(task);
         self.moves.push(Move::Unpromise { task, was });
     }
 
@@ -180,6 +203,7 @@ impl<'t> Trial<'t> {
             "only a task on a node is evicted"
         );
         self.tables.shift(task, Phase::Releasing, was.node);
+        self.note(task);
         self.moves.push(Move::Evict {
             task,
             was,
@@ -196,6 +220,7 @@ impl<'t> Trial<'t> {
             "only a closed gate is opened"
         );
         self.tables.set_gate(task, Gate::Opening);
+        self.note(task);
         self.moves.push(Move::Open { task });
     }
 
@@ -267,7 +292,10 @@ impl<'t> Trial<'t> {
                 | Move::Unpromise { task, was }
                 | Move::Spare { task, was }
                 | Move::Evict { task, was, .. } => self.stand(task, was),
-                Move::Open { task } => self.tables.set_gate(task, Gate::Closed),
+                Move::Open { task } => {
+                    self.tables.set_gate(task, Gate::Closed);
+                    self.note(task);
+                }
                 Move::Show { gang, was } => {
                     self.tables.swap_wanted(gang, was);
                 }
@@ -403,6 +431,7 @@ impl<'t> Trial<'t> {
     fn stand(&mut self, task: TaskId, was: Stood) {
         self.tables
             .shift_with(task, was.phase, was.node, was.volumes);
+        self.note(task);
     }
 }
 

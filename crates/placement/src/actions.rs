@@ -8,6 +8,7 @@ pub(crate) mod bundles;
 mod close;
 mod drain;
 mod enqueue;
+pub(crate) mod extras;
 mod gangpreempt;
 mod gangreclaim;
 mod gates;

@@ -8,6 +8,7 @@ use model::{
     Trial,
 };
 
+use crate::actions::extras::Lines;
 use crate::actions::recall;
 use crate::clearing::Grounds;
 use crate::coupling::{self, Surroundings};
@@ -148,6 +149,8 @@ pub struct Cycle<'a, 't> {
     pub(crate) grounds: Grounds,
     /// Counts evictions, also those that were taken back.
     pub(crate) evictions: u64,
+    /// What is left of gangs that take turns.
+    pub(crate) lines: Lines,
     /// Counts kept moves: what was found before one of them may no longer hold.
     pub(crate) moves: u64,
     /// The gang after which nobody else matters, if only one is asked about.
@@ -238,6 +241,9 @@ impl<'a, 't> Cycle<'a, 't> {
         gangs: BTreeSet<GangId>,
         state: State,
     ) -> Cycle<'a, 't> {
+        if rules.queues_move_others() {
+            trial.watch();
+        }
         Cycle {
             trial,
             rules,
@@ -255,6 +261,7 @@ impl<'a, 't> Cycle<'a, 't> {
             undrainable: BTreeSet::new(),
             grounds: Grounds::default(),
             evictions: 0,
+            lines: Lines::default(),
             moves: 0,
             until: None,
             is_told: true,
@@ -406,6 +413,17 @@ impl<'a, 't> Cycle<'a, 't> {
         candidates.into_iter().map(|(node, _)| node).collect()
     }
 
+    /// Computes again what moved with the trial; whether anything did.
+    fn refresh(&mut self) -> bool {
+        let moved = self.trial.take_moved();
+        let has_moved = !moved.is_empty();
+        if has_moved {
+            let tables = self.trial.tables();
+            self.rules.refresh(tables, &mut self.state, &moved);
+        }
+        has_moved
+    }
+
     /// Lets queues take turns in their order, and in each queue its gangs in theirs. `turn` says
     /// whether the gang wants another turn, or whether its queue is through.
     pub(crate) fn take_turns(
@@ -427,12 +445,10 @@ impl<'a, 't> Cycle<'a, 't> {
         }
         let queues_move_others = self.rules.queues_move_others();
         loop {
-            if queues_move_others {
-                self.rules.refresh(self.trial.tables(), &mut self.state);
-            }
+            let has_moved = queues_move_others && self.refresh();
             let (rules, view) = (self.rules, self.view());
             let before = |a, b| rules.queue_order(view, a, b).is_lt();
-            if queues_move_others {
+            if has_moved {
                 queues.sort(before);
             }
             let Some(queue) = queues.pop(before) else {

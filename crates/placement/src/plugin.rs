@@ -176,8 +176,8 @@ pub struct Plugin {
     /// Computes its state at the start of a cycle.
     pub open: Option<fn(&Tables, &Config, &mut State)>,
     /// Computes again what of it moved with the trial: before each turn of a queue, where the order of
-    /// others moves with one that had its turn.
-    pub refresh: Option<fn(&Tables, &mut State)>,
+    /// others moves with one that had its turn. Only what these gangs hold, or are promised, is another.
+    pub refresh: Option<fn(&Tables, &mut State, &BTreeSet<GangId>)>,
     /// Which gang of a queue comes first.
     pub job_order: Option<fn(View<'_>, GangId, GangId) -> Ordering>,
     /// Which queue comes first.

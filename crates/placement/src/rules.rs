@@ -1,6 +1,7 @@
 //! The configuration compiled: for each hook the functions to ask, in tier order.
 
 mod company;
+mod entering;
 mod nodes;
 mod outside;
 mod queues;

@@ -8,6 +8,7 @@ use super::rows::{Bench, Figure, Measure, Row, When};
 
 /// All of them, in the order of their names.
 pub const ROWS: &[Row] = &[
+    of("katmai-engine", "crowds", "crowd-"),
     of("katmai-engine", "explain", "explain"),
     of("katmai-engine", "numa", "N1-"),
     of("katmai-sim", "jobs", "S0.4-wake-p99"),

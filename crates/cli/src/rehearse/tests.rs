@@ -188,7 +188,7 @@ metadata: { namespace: kube-system, name: volcano-vgpu-device-config }
         (document, change)
     });
     let changes: Vec<_> = changes.collect();
-    let mut told = super::unheeded(&changes, None);
+    let mut told = super::unheeded(&changes, |_| false);
     let of_cards = told.split_off(2);
     assert!(told[0].starts_with("CronJob team-a/nightly: nobody acts on it"));
     assert!(told[1].starts_with("DaemonSet team-a/agents: nobody"));
@@ -201,7 +201,9 @@ metadata: { namespace: kube-system, name: volcano-vgpu-device-config }
         ),
         ("deviceshare.AscendHAMiVNPUEnable: true", [&of_cards[0]]),
     ] {
-        let rest = super::unheeded(&changes, Some(&engine_with(argument))).split_off(2);
+        let engine = engine_with(argument);
+        let is_read = |key: &sim::Named| super::is_of_cards(key, &engine);
+        let rest = super::unheeded(&changes, is_read).split_off(2);
         assert_eq!(rest.iter().collect::<Vec<_>>(), unheeded, "{argument}");
     }
 }

@@ -15,14 +15,14 @@ type Amounts = Vec<(Kind, i64)>;
 pub(super) struct ClassUse {
     /// How many tasks say of a claim that it counts for so much. They may disagree for the moment in which
     /// it changes: then the greatest counts, so that taking a task back leads where it came from.
-    claims: BTreeMap<(QueueId, Key), BTreeMap<Amounts, u32>>,
+    claims: BTreeMap<QueueId, BTreeMap<Key, BTreeMap<Amounts, u32>>>,
     sums: BTreeMap<QueueId, Vector>,
 }
 
 impl ClassUse {
     fn add(&mut self, queue: QueueId, charge: &Charge) {
-        let key = (queue, charge.claim.clone());
-        let said = self.claims.entry(key).or_default();
+        let of_queue = self.claims.entry(queue).or_default();
+        let said = of_queue.entry(charge.claim.clone()).or_default();
         let before = said.keys().next_back().cloned();
         *said.entry(charge.amounts.clone()).or_default() += 1;
         let after = said.keys().next_back().cloned();
@@ -30,8 +30,9 @@ impl ClassUse {
     }
 
     fn take(&mut self, queue: QueueId, charge: &Charge) {
-        let key = (queue, charge.claim.clone());
-        let said = self.claims.get_mut(&key);
+        let of_queue = self.claims.get_mut(&queue);
+        let of_queue = of_queue.expect("every claim is added once before it is taken");
+        let said = of_queue.get_mut(&charge.claim);
         let said = said.expect("every claim is added once before it is taken");
         let before = said.keys().next_back().cloned();
         let users = said.get_mut(&charge.amounts);
@@ -42,9 +43,17 @@ impl ClassUse {
         }
         let after = said.keys().next_back().cloned();
         if said.is_empty() {
-            self.claims.remove(&key);
+            of_queue.remove(&charge.claim);
+        }
+        if of_queue.is_empty() {
+            self.claims.remove(&queue);
         }
         self.alter(queue, before, after);
+    }
+
+    /// How many tasks say of the claim that it counts for so much, if any does.
+    fn said(&self, queue: QueueId, claim: &Key) -> Option<&BTreeMap<Amounts, u32>> {
+        self.claims.get(&queue)?.get(claim)
     }
 
     fn alter(&mut self, queue: QueueId, before: Option<Amounts>, after: Option<Amounts>) {
@@ -85,14 +94,12 @@ impl Tables {
 
     /// Whether a claim is counted in the queue already.
     pub fn is_taken(&self, queue: QueueId, claim: &Key) -> bool {
-        let key = (queue, claim.clone());
-        self.classes.taken.claims.contains_key(&key)
+        self.classes.taken.said(queue, claim).is_some()
     }
 
     /// How many tasks of the queue, and of those below it, use the claim and have a place.
     pub fn holders_of(&self, queue: QueueId, claim: &Key) -> u32 {
-        let key = (queue, claim.clone());
-        let said = self.classes.held.claims.get(&key);
+        let said = self.classes.held.said(queue, claim);
         said.map_or(0, |said| said.values().sum())
     }
 

@@ -8,7 +8,8 @@ use model::{
     GangId, GangPhase, Mark, NoFit, NodeId, Phase, QueueId, Reason, ShapeId, Tables, Task, TaskId,
 };
 
-use crate::actions::attempt::{Attempt, Hopeless};
+use crate::actions::attempt::Attempt;
+use crate::actions::extras::one_more;
 use crate::actions::{beyond, close, drain, enqueue, gates, pack};
 use crate::clearing::will_take;
 use crate::coupling;
@@ -228,47 +229,6 @@ pub(super) fn try_task(
     let node = cycle.best_node(task).ok_or(Obstacle::Room(shape))?;
     cycle.place(task, node);
     Ok(node)
-}
-
-/// Places the next task of a gang that is whole already.
-fn one_more(cycle: &mut Cycle<'_, '_>, queue: QueueId, gang: GangId) -> Turn {
-    let mut lacks = Lacks::default();
-    let mut first: Option<Reason> = None;
-    let promises = take_promises_back(cycle, gang);
-    let mut hopeless = Hopeless::default();
-    for task in waiting_tasks(cycle, gang, Asking::Something) {
-        if hopeless.has(cycle, task) {
-            continue;
-        }
-        match try_task(cycle, queue, task) {
-            Ok(_) => {
-                cycle.moves += 1;
-                promise_again(cycle, &promises);
-                return Turn::Again;
-            }
-            Err(Obstacle::Share(reason)) => {
-                lacks.shares = true;
-                first = first.or(Some(*reason));
-            }
-            Err(Obstacle::Room(shape)) => {
-                lacks.shapes.insert(shape);
-                hopeless.add(cycle, task);
-                if first.is_none() {
-                    first = Some(Reason::NoFit(finding(cycle, gang, task)));
-                }
-            }
-        }
-    }
-    let first = match promise_again(cycle, &promises) {
-        0 => first,
-        tasks => Some(Reason::WaitsForRelease { tasks }),
-    };
-    let outcome = match first {
-        Some(reason) => Outcome::Extras(Arc::new(reason), lacks),
-        None => Outcome::Whole,
-    };
-    cycle.outcomes.insert(gang, outcome);
-    Turn::Done
 }
 
 pub(super) fn finding(cycle: &mut Cycle<'_, '_>, gang: GangId, task: TaskId) -> Box<NoFit> {

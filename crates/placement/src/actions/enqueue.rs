@@ -17,6 +17,7 @@ pub const ACTION: Action = Action {
 };
 
 fn run(cycle: &mut Cycle<'_, '_>) {
+    cycle.state.begin_letting_in();
     let tables = cycle.trial.tables();
     let mut waiting: Vec<(QueueId, GangId)> = Vec::new();
     let mut homeless = Vec::new();
@@ -99,5 +100,6 @@ fn let_in(cycle: &mut Cycle<'_, '_>, id: GangId) {
     };
     cycle.trial.show(id, status);
     cycle.trial.settle();
+    cycle.state.let_in(cycle.trial.tables(), id);
     cycle.outcomes.insert(id, Outcome::Entered);
 }

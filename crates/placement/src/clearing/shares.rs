@@ -1,7 +1,7 @@
 //! Shares that are short: who leaves a queue, or those beside it below one that is full, makes room within
 //! what it may have, wherever that is.
 
-use model::{NodeId, TaskId};
+use model::{NodeId, Reason, TaskId};
 
 use super::Clearing;
 use super::below::Below;
@@ -15,6 +15,14 @@ use crate::victims::{Against, Search};
 enum First {
     Share,
     Room,
+}
+
+/// Whether the reason is what the queue is, and not what its tasks have.
+fn is_of_the_queue(reason: &Reason) -> bool {
+    matches!(
+        reason,
+        Reason::QueueNotOpen { .. } | Reason::QueueMisplaced { .. }
+    )
 }
 
 impl Clearing<'_> {
@@ -39,14 +47,15 @@ impl Clearing<'_> {
     /// the task is within it.
     pub(super) fn make_share(&self, cycle: &mut Cycle<'_, '_>, search: &Search<'_>) -> bool {
         let task = search.claimant.task;
-        let is_within = |cycle: &Cycle<'_, '_>| {
-            let refused = cycle.rules.allocatable(cycle.view(), self.queue, task);
-            refused.is_none()
+        let refused = |cycle: &Cycle<'_, '_>| {
+            let view = cycle.view();
+            cycle.rules.allocatable(view, self.queue, task)
         };
-        if is_within(cycle) {
+        let Some(reason) = refused(cycle) else {
             return true;
-        }
-        if self.against == Against::OtherQueues {
+        };
+        // A queue that takes nobody takes nobody more when others have left it.
+        if self.against == Against::OtherQueues || is_of_the_queue(&reason) {
             return false;
         }
         let mark = cycle.trial.mark();
@@ -54,7 +63,7 @@ impl Clearing<'_> {
         let in_turn = search.own_in_turn(view);
         for victim in search.candidates(view, &in_turn) {
             self.evict(cycle, &[victim]);
-            if is_within(cycle) {
+            if refused(cycle).is_none() {
                 return true;
             }
         }

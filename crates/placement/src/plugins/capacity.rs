@@ -73,6 +73,8 @@ pub(crate) struct Capacities {
     uncounted: Vec<Kind>,
     /// What gangs ask for by claims of devices.
     wanted: classes::Wanted,
+    /// What those of them wait for that were let in.
+    let_in: classes::LetIn,
 }
 
 #[derive(Clone, Debug, Default)]
@@ -144,6 +146,16 @@ fn real(own: Ceilings, whole: &Ceilings, taken: &Vector, guarantee: &Vector) -> 
 }
 
 impl Capacities {
+    /// Gangs are about to be let in: what was found out of others before may hold no more.
+    pub(crate) fn begin_letting_in(&mut self) {
+        self.let_in = classes::LetIn::default();
+    }
+
+    /// A gang was let in.
+    pub(crate) fn let_in(&mut self, tables: &Tables, gang: GangId) {
+        self.let_in.let_in(tables, gang);
+    }
+
     fn row(&self, id: QueueId) -> Option<&Row> {
         self.rows.get(id.index())?.as_ref()
     }

@@ -234,28 +234,41 @@ fn keeps_its_minimum(view: View<'_>, _: Claimant, tasks: &[TaskId], allowed: &mu
     spares(view, tasks, allowed);
 }
 
+/// Tasks of a gang that go.
+#[derive(Default)]
+struct Gone<'a> {
+    tasks: Vec<TaskId>,
+    of_roles: BTreeMap<&'a str, usize>,
+}
+
 /// The same, whoever asks.
 pub(crate) fn spares(view: View<'_>, tasks: &[TaskId], allowed: &mut [bool]) {
-    let mut gone: Vec<(GangId, Arc<str>)> = Vec::new();
-    let mut lost_tasks: Vec<TaskId> = Vec::new();
+    // By gang: very many tasks may be asked about together, of one gang or of very many.
+    let mut gone: BTreeMap<GangId, Gone<'_>> = BTreeMap::new();
     for (task, allowed) in tasks.iter().zip(allowed) {
         let row = view.tables.task(*task);
         let Some(id) = row.gang else {
             *allowed = false;
             continue;
         };
-        let lost = gone.iter().filter(|(gang, _)| *gang == id);
-        let of_role = lost.clone().filter(|(_, role)| *role == row.role);
-        let (lost, lost_of_role) = (lost.count(), of_role.count());
-        let spare = (view.tables.ready(id) as usize).saturating_sub(lost);
+        let role: &str = &row.role;
+        let of_gang = gone.get(&id);
+        let lost: &[TaskId] = of_gang.map_or(&[], |gone| &gone.tasks);
+        let lost_of_role = of_gang.and_then(|gone| gone.of_roles.get(role));
+        let lost_of_role = lost_of_role.copied().unwrap_or(0);
+        let spare = (view.tables.ready(id) as usize).saturating_sub(lost.len());
         let min = view.tables.gang(id).spec.min_member as usize;
         let mut minima = role_minima(view.tables, id).filter(|(role, _)| **role == row.role);
         let role_has_more = minima.all(|(role, min)| {
             ready_of(view.tables, id, role, min) as usize > min as usize + lost_of_role
         });
-        if spare > min && role_has_more && part_has_more(view.tables, id, *task, &lost_tasks) {
-            lost_tasks.push(*task);
-            gone.push((id, row.role.clone()));
+        if spare > min && role_has_more && part_has_more(view.tables, id, *task, lost) {
+            // Mostly it is asked of one alone.
+            if tasks.len() > 1 {
+                let gone = gone.entry(id).or_default();
+                gone.tasks.push(*task);
+                *gone.of_roles.entry(role).or_default() += 1;
+            }
         } else {
             *allowed = false;
         }

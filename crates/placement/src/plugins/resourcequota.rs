@@ -2,8 +2,9 @@
 
 use std::cell::OnceCell;
 use std::collections::BTreeMap;
+use std::sync::Arc;
 
-use model::{GangId, GangPhase, Kind, Phase, QuotaGap, Reason, Vector};
+use model::{GangId, GangPhase, Kind, Phase, QuotaGap, Reason, Tables, Vector};
 
 use crate::plugin::{Plugin, View, Vote};
 
@@ -17,17 +18,48 @@ pub const PLUGIN: Plugin = Plugin {
 /// What gangs lack pods for that wait to be let in or for the last of their pods, found out when it is first
 /// asked for: no pod comes or fails while gangs are let in.
 #[derive(Clone, Debug, Default)]
-pub(crate) struct Lacks(OnceCell<BTreeMap<GangId, Vector>>);
+pub(crate) struct Lacks(OnceCell<Lacking>);
+
+#[derive(Clone, Debug, Default)]
+struct Lacking {
+    of_gangs: BTreeMap<GangId, Vector>,
+    /// What those of a namespace that were let in lack together.
+    let_in: BTreeMap<Arc<str>, Vector>,
+}
 
 impl Lacks {
-    fn of<'a>(&'a self, view: View<'_>) -> &'a BTreeMap<GangId, Vector> {
+    fn of(&self, view: View<'_>) -> &Lacking {
         self.0.get_or_init(|| {
             let waits = |phase| matches!(phase, GangPhase::Pending | GangPhase::Inqueue);
             let gangs = view.tables.gangs();
             let waiting = gangs.filter(|(_, gang)| waits(gang.phase()));
             let lacks = waiting.filter_map(|(id, _)| Some((id, missing(view, id)?)));
-            lacks.collect()
+            let mut lacking = Lacking {
+                of_gangs: lacks.collect(),
+                ..Lacking::default()
+            };
+            let let_in = |id: &GangId| view.tables.gang(*id).phase() == GangPhase::Inqueue;
+            let ids: Vec<GangId> = lacking.of_gangs.keys().copied().filter(let_in).collect();
+            ids.into_iter()
+                .for_each(|id| lacking.let_in(view.tables, id));
+            lacking
         })
+    }
+
+    /// A gang was let in.
+    pub(crate) fn let_in(&mut self, tables: &Tables, id: GangId) {
+        if let Some(lacking) = self.0.get_mut() {
+            lacking.let_in(tables, id);
+        }
+    }
+}
+
+impl Lacking {
+    fn let_in(&mut self, tables: &Tables, id: GangId) {
+        if let Some(lacks) = self.of_gangs.get(&id) {
+            let namespace = tables.gang(id).spec.key.namespace.clone();
+            self.let_in.entry(namespace).or_default().add(lacks);
+        }
     }
 }
 
@@ -54,22 +86,20 @@ fn missing(view: View<'_>, id: GangId) -> Option<Vector> {
 /// asked.
 fn enqueueable(view: View<'_>, id: GangId) -> Vote {
     let tables = view.tables;
-    let namespace = &tables.gang(id).spec.key.namespace;
+    let gang = tables.gang(id);
+    let namespace = &gang.spec.key.namespace;
     let mut quotas = tables.quotas(namespace).peekable();
     if quotas.peek().is_none() {
         return Vote::Abstain;
     }
     let lacks = view.state.resourcequota.of(view);
-    let Some(min) = lacks.get(&id) else {
+    let Some(min) = lacks.of_gangs.get(&id) else {
         return Vote::Abstain;
     };
-    let mut promised = Vector::ZERO;
-    for (other, lacks) in lacks {
-        let gang = tables.gang(*other);
-        let is_let_in = gang.phase() == GangPhase::Inqueue && gang.spec.key.namespace == *namespace;
-        if is_let_in && *other != id {
-            promised.add(lacks);
-        }
+    let promised = lacks.let_in.get(namespace);
+    let mut promised = promised.cloned().unwrap_or(Vector::ZERO);
+    if gang.phase() == GangPhase::Inqueue {
+        promised.sub(min);
     }
     for quota in quotas {
         let used = quota.used.plus(&promised);

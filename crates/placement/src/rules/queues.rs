@@ -1,8 +1,9 @@
 //! What rules say of nodes for the sake of a task's queue, put together.
 
+use std::collections::BTreeSet;
 use std::sync::Arc;
 
-use model::{Tables, TaskId, Time};
+use model::{GangId, Tables, TaskId, Time};
 
 use super::{Rules, State};
 use crate::cycle::Milestone;
@@ -40,10 +41,10 @@ impl Rules {
         self.rows().any(|row| row.refresh.is_some())
     }
 
-    /// Computes again what moved with the trial.
-    pub(crate) fn refresh(&self, tables: &Tables, state: &mut State) {
+    /// Computes again what moved with the trial, which are these gangs.
+    pub(crate) fn refresh(&self, tables: &Tables, state: &mut State, moved: &BTreeSet<GangId>) {
         for refresh in self.rows().filter_map(|row| row.refresh) {
-            refresh(tables, state);
+            refresh(tables, state, moved);
         }
     }
 

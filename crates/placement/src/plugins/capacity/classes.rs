@@ -169,8 +169,12 @@ pub(super) fn enqueueable<'a>(
         let mut claims: BTreeMap<&Key, &Charge> = own.map(|it| (&it.claim, it)).collect();
         claims.retain(|claim, _| !tables.is_taken(at, claim));
         let wanted = sum(claims.values().copied());
-        claims.extend(let_in(tables, at).map(|charge| (&charge.claim, charge)));
-        let all = sum(claims.into_values());
+        let mut all = Vector::ZERO;
+        if let Some(let_in) = view.state.capacity.let_in.of(tables).get(&at) {
+            claims.retain(|claim, _| !let_in.said.contains_key(claim));
+            all.add(&let_in.sum);
+        }
+        all.add(&sum(claims.into_values()));
         let short = insufficient(tables, &wanted, |kind| {
             let all = taken(tables, at, kind).saturating_add(all.get(kind));
             most(kind).is_some_and(|most| all > most)
@@ -183,19 +187,72 @@ pub(super) fn enqueueable<'a>(
     None
 }
 
-/// Claims in the queue, and below it, of tasks that wait in gangs that were let in, and that nobody there
-/// has yet.
-fn let_in(tables: &Tables, queue: QueueId) -> impl Iterator<Item = &Charge> {
-    let tasks = tables.claimants().iter().map(|id| tables.task(*id));
-    let waiting = tasks.filter(move |task| {
-        let gang = task.gang.map(|gang| tables.gang(gang));
-        let gang = gang.filter(|gang| gang.phase() == GangPhase::Inqueue);
-        let own = gang.and_then(|gang| gang.queue);
-        task.phase == Phase::Pending
-            && own.is_some_and(|own| tables.up_from(own).any(|at| at == queue))
-    });
-    let charges = waiting.flat_map(|task| &task.charges);
-    charges.filter(move |charge| !tables.is_taken(queue, &charge.claim))
+/// Claims of tasks that wait in gangs that were let in, by the queues to which they belong and those above, found
+/// out when they are first asked for: nobody gets a place while gangs are let in.
+#[derive(Clone, Debug, Default)]
+pub(super) struct LetIn(OnceCell<BTreeMap<QueueId, Claims>>);
+
+/// Claims in a queue, and below it, that nobody there has yet.
+#[derive(Clone, Debug, Default)]
+struct Claims {
+    /// Of each the last task that has it, and what it says of it.
+    said: BTreeMap<Key, (TaskId, Charge)>,
+    sum: Vector,
+}
+
+impl LetIn {
+    fn of(&self, tables: &Tables) -> &BTreeMap<QueueId, Claims> {
+        self.0.get_or_init(|| {
+            let mut of_queues = BTreeMap::new();
+            for task in tables.claimants() {
+                let gang = tables.task(*task).gang.map(|gang| tables.gang(gang));
+                if gang.is_some_and(|gang| gang.phase() == GangPhase::Inqueue) {
+                    claim(&mut of_queues, tables, *task);
+                }
+            }
+            of_queues
+        })
+    }
+
+    /// A gang was let in.
+    pub(super) fn let_in(&mut self, tables: &Tables, id: GangId) {
+        let Some(of_queues) = self.0.get_mut() else {
+            return;
+        };
+        for task in &tables.gang(id).tasks {
+            claim(of_queues, tables, *task);
+        }
+    }
+}
+
+/// The claims of a task of a gang that was let in, if it waits.
+fn claim(of_queues: &mut BTreeMap<QueueId, Claims>, tables: &Tables, id: TaskId) {
+    let task = tables.task(id);
+    let queue = task.gang.and_then(|gang| tables.gang(gang).queue);
+    let Some(queue) = queue.filter(|_| task.phase == Phase::Pending && !task.charges.is_empty())
+    else {
+        return;
+    };
+    for at in tables.up_from(queue) {
+        for charge in &task.charges {
+            if !tables.is_taken(at, &charge.claim) {
+                of_queues.entry(at).or_default().add(id, charge);
+            }
+        }
+    }
+}
+
+impl Claims {
+    fn add(&mut self, task: TaskId, charge: &Charge) {
+        let before = self.said.get(&charge.claim);
+        if before.is_some_and(|(other, _)| *other > task) {
+            return;
+        }
+        let said = (task, charge.clone());
+        let before = self.said.insert(charge.claim.clone(), said);
+        self.sum.sub(&sum(before.iter().map(|(_, before)| before)));
+        self.sum.add(&sum(std::iter::once(charge)));
+    }
 }
 
 /// Whether the queue, with what claims of these tasks count for, is within what it deserves of some class that

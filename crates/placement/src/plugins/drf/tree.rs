@@ -3,14 +3,18 @@
 //! smallest share among them.
 
 use std::cmp::Ordering;
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
-use model::{Branch, Gang, GangId, GangPhase, Kind, Phase, QueueId, Share, Tables, TaskId, Vector};
+use model::{Branch, Gang, GangId, GangPhase, Kind, Phase, QueueId, Tables, TaskId, Vector};
 
 use crate::plugin::{Claimant, Plugin, View};
 use crate::plugins::queue_of;
 use crate::rules::{Config, State};
+
+use stand::{Below, Stand};
+
+mod stand;
 
 /// A weight of 1, in the unit of [`Branch`].
 const ONE: i64 = 1000;
@@ -21,10 +25,15 @@ pub(crate) struct Tree {
     /// The root first, and parents before children.
     nodes: Vec<Node>,
     leaves: Vec<Leaf>,
+    /// Which of the leaves each gang is.
+    places: BTreeMap<GangId, usize>,
+    /// What is right below each node.
+    below: Vec<Vec<Below>>,
+    /// What leaves request.
+    kinds: BTreeSet<Kind>,
     /// The way to each queue with work, from below the root down.
     ways: BTreeMap<QueueId, Vec<usize>>,
-    /// Of each node.
-    standings: Vec<Standing>,
+    now: Stand,
 }
 
 #[derive(Clone, Debug)]
@@ -42,20 +51,6 @@ struct Leaf {
     request: Vector,
 }
 
-#[derive(Clone, Copy, Debug)]
-struct Standing {
-    /// Whether nothing below can get more.
-    saturated: bool,
-    share: Share,
-}
-
-impl Standing {
-    const EMPTY: Standing = Standing {
-        saturated: false,
-        share: Share::NONE,
-    };
-}
-
 /// The row where queues are a tree.
 pub(super) fn in_tree(row: &mut Plugin, _: &mut Config) {
     row.open = Some(open);
@@ -70,8 +65,8 @@ fn open(tables: &Tables, _: &Config, state: &mut State) {
     state.drf = Tree::of(tables);
 }
 
-fn refresh(tables: &Tables, state: &mut State) {
-    state.drf.standings = state.drf.stand(tables, &BTreeMap::new());
+fn refresh(tables: &Tables, state: &mut State, moved: &BTreeSet<GangId>) {
+    state.drf.follow(tables, moved);
 }
 
 impl Tree {
@@ -82,6 +77,7 @@ impl Tree {
         };
         let mut tree = Tree {
             nodes: vec![root],
+            below: vec![Vec::new()],
             ..Tree::default()
         };
         let mut queues: Vec<QueueId> = tables.queues().map(|(id, _)| id).collect();
@@ -91,7 +87,7 @@ impl Tree {
         for id in queues.into_iter().filter(|id| tables.queue(*id).known) {
             tree.plant(tables, id, &mut known);
         }
-        tree.standings = tree.stand(tables, &BTreeMap::new());
+        tree.now = tree.stand(tables, &BTreeMap::new());
         tree
     }
 
@@ -129,56 +125,33 @@ impl Tree {
             if at == next {
                 let weight = branch.weight.max(ONE);
                 self.nodes.push(Node { above, weight });
+                self.below[above].push(Below::Branch(next));
+                self.below.push(Vec::new());
             }
             way.push(at);
             above = at;
         }
         self.ways.insert(id, way);
-        let leaves = gangs.into_iter().map(|(gang, request)| Leaf {
-            gang,
-            above,
-            request,
-        });
-        self.leaves.extend(leaves);
-    }
-
-    /// How each node stands if these gangs held this instead.
-    fn stand(&self, tables: &Tables, instead: &BTreeMap<GangId, Vector>) -> Vec<Standing> {
-        let total = tables.total();
-        let mut below: Vec<Vec<(Vector, Standing)>> = vec![Vec::new(); self.nodes.len()];
-        let held = self
-            .leaves
-            .iter()
-            .map(|leaf| match instead.get(&leaf.gang) {
-                Some(held) => held.clone(),
-                None => super::of_tables(tables, leaf.gang),
+        for (gang, request) in gangs {
+            let place = self.leaves.len();
+            self.places.insert(gang, place);
+            self.below[above].push(Below::Leaf(place));
+            self.kinds.extend(request.entries().map(|(kind, _)| kind));
+            self.leaves.push(Leaf {
+                gang,
+                above,
+                request,
             });
-        let held: Vec<Vector> = held.collect();
-        let mut used = Vector::ZERO;
-        held.iter().for_each(|held| used.add(held));
-        for (leaf, held) in self.leaves.iter().zip(held) {
-            let saturated = leaf.is_saturated(&held, &used, total);
-            let share = Share::dominant(&held, total);
-            below[leaf.above].push((held, Standing { saturated, share }));
         }
-        let mut standings = vec![Standing::EMPTY; self.nodes.len()];
-        for at in (0..self.nodes.len()).rev() {
-            let (held, standing) = sum(&below[at], total);
-            standings[at] = standing;
-            if at > 0 {
-                below[self.nodes[at].above].push((held, standing));
-            }
-        }
-        standings
     }
 
     /// Which of two queues is served first, by the branches in which they part.
-    fn compare(&self, standings: &[Standing], a: QueueId, b: QueueId) -> Ordering {
+    fn compare(&self, stand: &Stand, a: QueueId, b: QueueId) -> Ordering {
         let none = Vec::new();
         let way = |id: QueueId| self.ways.get(&id).unwrap_or(&none);
         let (x, y) = (way(a), way(b));
         for at in 0..x.len().min(y.len()) {
-            let (p, q) = (standings[x[at]], standings[y[at]]);
+            let (p, q) = (stand.of(x[at]), stand.of(y[at]));
             let (v, w) = (self.nodes[x[at]].weight, self.nodes[y[at]].weight);
             let order = p.saturated.cmp(&q.saturated);
             let order = order.then_with(|| p.share.cmp_weighted(v, q.share, w));
@@ -204,53 +177,11 @@ fn request(tables: &Tables, gang: &Gang) -> Option<Vector> {
     (gang.known && (is_to_come || !request.is_zero())).then_some(request)
 }
 
-impl Leaf {
-    /// Whether it has all of something that it asks for, or asks for something of which there is no
-    /// more.
-    fn is_saturated(&self, held: &Vector, used: &Vector, total: &Vector) -> bool {
-        self.request.entries().any(|(kind, need)| {
-            let has = held.get(kind);
-            let is_met = has > 0 && need <= has;
-            // As upstream: of what it has nothing of, only cpu and memory count.
-            let is_looked_at = has > 0 || kind == Kind::CPU || kind == Kind::MEMORY;
-            let is_gone = used.get(kind) >= total.get(kind);
-            need > 0 && (is_met || (is_looked_at && is_gone))
-        })
-    }
-}
-
-/// What a branch holds by what is right below it: those that want more count by the smallest share
-/// among them, so that nobody's share grows by what others cannot use.
-fn sum(below: &[(Vector, Standing)], total: &Vector) -> (Vector, Standing) {
-    let wanting = below.iter().filter(|(_, it)| !it.saturated);
-    let least = wanting
-        .map(|(_, it)| it.share)
-        .filter(|share| *share > Share::NONE)
-        .chain([Share::of(1, 1)])
-        .min()
-        .unwrap_or(Share::NONE);
-    let mut held = Vector::ZERO;
-    for (of_child, child) in below {
-        if child.saturated {
-            held.add(of_child);
-        } else if child.share > Share::NONE {
-            let scaled = of_child.entries();
-            let scaled = scaled.map(|(kind, it)| (kind, least.scale(child.share, it)));
-            held.add(&Vector::of(scaled));
-        }
-    }
-    let standing = Standing {
-        saturated: below.iter().all(|(_, it)| it.saturated),
-        share: Share::dominant(&held, total),
-    };
-    (held, standing)
-}
-
 /// Where all is equal as far as both ways go, the shorter way is first, so that the order is one.
 fn queue_order(view: View<'_>, a: QueueId, b: QueueId) -> Ordering {
     let tree = &view.state.drf;
     let length = |id: QueueId| tree.ways.get(&id).map_or(0, Vec::len);
-    tree.compare(&tree.standings, a, b)
+    tree.compare(&tree.now, a, b)
         .then_with(|| length(a).cmp(&length(b)))
 }
 
@@ -277,9 +208,8 @@ fn reclaimable(view: View<'_>, claimant: Claimant, tasks: &[TaskId], allowed: &m
         };
         let given = &tables.shape(row.shape).spec.requests;
         let comes_first = |instead: &BTreeMap<GangId, Vector>| {
-            let mut standings = tree.stand(tables, instead);
-            standings.iter_mut().for_each(|it| it.saturated = false);
-            tree.compare(&standings, claimant.queue, queue).is_lt()
+            let stand = tree.stand(tables, instead).by_shares_alone();
+            tree.compare(&stand, claimant.queue, queue).is_lt()
         };
         let is_alone = *judged.entry((gang, row.shape)).or_insert_with(|| {
             let mut instead = alone.clone();

@@ -1,7 +1,7 @@
 //! The tree against what A.5 says of it, computed branch by branch from the words of the specification
 //! in floating point, on random clusters.
 
-use model::{GangSpec, GangStatus, Key, NodeSpec, QueueSpec, ShapeSpec, TaskSpec};
+use model::{GangSpec, GangStatus, Key, NodeSpec, QueueSpec, ShapeSpec, TaskSpec, Trial};
 
 use super::*;
 use crate::dice::Dice;
@@ -280,7 +280,7 @@ fn queues_are_in_the_order_of_the_specification() {
                 let Some(expected) = root.compare((x, y), Wanting::Counts, sums) else {
                     continue;
                 };
-                let order = tree.compare(&tree.standings, *a, *b);
+                let order = tree.compare(&tree.now, *a, *b);
                 assert_eq!(order, expected, "seed {seed}: {x:?} and {y:?}");
                 let without = root.compare((x, y), Wanting::CountsNot, sums);
                 decided += u32::from(expected.is_ne());
@@ -320,9 +320,8 @@ fn who_would_come_first_after_a_task_has_moved_is_the_specifications() {
             (to.0, held(to.0).plus(&task)),
             (from.0, held(from.0).minus(&task)),
         ]);
-        let mut standings = tree.stand(&cluster.tables, &instead);
-        standings.iter_mut().for_each(|it| it.saturated = false);
-        let order = tree.compare(&standings, to.1, from.1);
+        let stand = tree.stand(&cluster.tables, &instead).by_shares_alone();
+        let order = tree.compare(&stand, to.1, from.1);
         let (root, used) = cluster.naive(&[(to.0, [1.0, 1.0, 0.0]), (from.0, [-1.0, -1.0, 0.0])]);
         let ways = (&*cluster.ways[&to.1], &*cluster.ways[&from.1]);
         let expected = root.compare(ways, Wanting::CountsNot, (&used, &cluster.total));
@@ -332,4 +331,50 @@ fn who_would_come_first_after_a_task_has_moved_is_the_specifications() {
         }
     }
     assert!(decided > 50, "only {decided} moves were looked at");
+}
+
+#[test]
+fn who_follows_gangs_that_move_sees_what_who_looks_at_all_sees() {
+    let (mut moves, mut last_of_something) = (0, 0);
+    for seed in 0..1_000 {
+        let mut dice = Dice(seed);
+        let mut cluster = cluster(&mut dice);
+        let mut tree = Tree::of(&cluster.tables);
+        let node = cluster.tables.node_named("n").expect("it is there");
+        let tasks: Vec<TaskId> = cluster.tables.tasks().map(|(id, _)| id).collect();
+        if tasks.is_empty() {
+            continue;
+        }
+        let mut trial = Trial::begin(&mut cluster.tables);
+        trial.watch();
+        let mark = trial.mark();
+        for _ in 0..dice.roll(12) {
+            for _ in 0..=dice.roll(2) {
+                let task = *dice.of(&tasks);
+                match (trial.tables().task(task).phase, dice.roll(4)) {
+                    (_, 0) => trial.rewind(mark),
+                    (Phase::Pending, 1) => trial.promise(task, node),
+                    (Phase::Pipelined, 1) => trial.unpromise(task),
+                    (Phase::Pending | Phase::Pipelined, _) => trial.place(task, node),
+                    (Phase::Running | Phase::Allocated, _) => {
+                        let gang = cluster.gangs[0].0;
+                        trial.evict(task, gang, "preempt");
+                    }
+                    _ => {}
+                }
+            }
+            let before = tree.now.clone();
+            let moved = trial.take_moved();
+            tree.follow(trial.tables(), &moved);
+            let all = tree.stand(trial.tables(), &BTreeMap::new());
+            assert_eq!(tree.now, all, "seed {seed}");
+            moves += u32::from(before != all);
+            last_of_something += u32::from(!before.lacks_as(&all));
+        }
+    }
+    assert!(moves > 1_000, "only {moves} moves changed anything");
+    assert!(
+        last_of_something > 50,
+        "only {last_of_something} took the last"
+    );
 }
