@@ -51,7 +51,7 @@ pub use volume::{Chosen, Claims, chosen, claims_of};
 use crate::held::{Change, Mirror};
 use crate::index::Index;
 use crate::object::Object;
-use amounts::{limits, limits_named, vector};
+use amounts::{asked, limits, limits_named, offered};
 
 /// Feeds the tables. It keeps what the operator chose, and what was asked about devices: rows are found by
 /// their keys.
@@ -241,7 +241,14 @@ impl Rows {
     /// Takes one change of the mirror, which shows it already, into the tables.
     pub fn feed(&mut self, mirror: &Mirror, change: &Change, tables: &mut Tables) {
         self.feed_row(mirror, change, tables);
-        self.ask_devices(mirror, tables);
+        loop {
+            self.ask_devices(mirror, tables);
+            let late = tables.take_late_kinds();
+            if late.is_empty() {
+                return;
+            }
+            self.ask_again(mirror, &late, tables);
+        }
     }
 
     fn feed_row(&mut self, mirror: &Mirror, change: &Change, tables: &mut Tables) {
@@ -324,9 +331,11 @@ impl Rows {
     fn put_group(&mut self, group: &PodGroup, ownership: Ownership, tables: &mut Tables) {
         let mut spec = gang_spec(group, tables);
         spec.ownership = ownership;
-        if let Some(min) = &mut spec.min_resources {
-            self.cards.leave_out_of(min, tables);
-        }
+        spec.min_resources = group.spec.min_resources.clone().map(|mut least| {
+            // No sum of the cluster could tell whether there is so much of what is counted card by card.
+            self.cards.leave_out(&mut least);
+            asked(&least, tables)
+        });
         tables.put_gang(spec);
     }
 
@@ -413,7 +422,7 @@ fn node_spec(node: &Node, words: &mut words::Words, tables: &mut Tables) -> Node
         name: (&*node.metadata.name).into(),
         labels: words.node_labels(&node.metadata.labels),
         taints: taints.collect(),
-        allocatable: vector(&node.status.allocatable, tables),
+        allocatable: offered(&node.status.allocatable, tables),
         unschedulable: node.spec.unschedulable,
         group: groups::of_node(&node.metadata.labels),
         ..NodeSpec::default()
@@ -456,11 +465,6 @@ fn gang_spec(group: &PodGroup, tables: &mut Tables) -> GangSpec {
         min_task_member: roles
             .map(|(role, min)| ((&**role).into(), count(*min)))
             .collect(),
-        min_resources: group
-            .spec
-            .min_resources
-            .as_ref()
-            .map(|list| vector(list, tables)),
         min_limits: (group.spec.min_resources.as_ref())
             .map(|list| limits_named(list, tables))
             .unwrap_or_default(),
@@ -523,12 +527,16 @@ const QUEUE_WEIGHT_MAX: i32 = 65_535;
 
 fn queue_spec(queue: &Queue, tables: &mut Tables) -> QueueSpec {
     let mut amounts = |list: Option<&api::core::ResourceList>| {
-        list.map(|list| vector(list, tables)).unwrap_or_default()
+        list.map(|list| offered(list, tables)).unwrap_or_default()
     };
     let deserved = amounts(queue.spec.deserved.as_ref());
     let guarantee = queue.spec.guarantee.as_ref();
     let guarantee = amounts(guarantee.and_then(|guarantee| guarantee.resource.as_ref()));
-    let published = amounts(queue.status.allocated.as_ref());
+    // What pods have, whether or not there is any.
+    let published = queue.status.allocated.as_ref();
+    let published = published
+        .map(|list| asked(list, tables))
+        .unwrap_or_default();
     QueueSpec {
         name: (&*queue.metadata.name).into(),
         parent: queue.parent().map(Into::into),

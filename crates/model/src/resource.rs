@@ -11,7 +11,7 @@ use std::sync::Arc;
 
 mod kinds;
 
-pub use kinds::{KINDS_MAX, ResourceKinds};
+pub use kinds::{ASKED_MAX, BEYOND, KINDS_MAX, ResourceKinds};
 
 /// A resource kind of one table: its position in every vector.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
