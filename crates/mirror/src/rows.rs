@@ -72,6 +72,7 @@ pub struct Rows {
     backing: devices::Backing,
     features: Features,
     words: words::Words,
+    patterns_left_out: u64,
 }
 
 /// Parts of what pods say that rows can be made without: Kubernetes' feature gates.
@@ -141,6 +142,7 @@ impl Rows {
             backing: devices::Backing::default(),
             features: Features::default(),
             words: words::Words::default(),
+            patterns_left_out: 0,
         }
     }
 
@@ -260,7 +262,7 @@ impl Rows {
             Some(Object::NodeShard(_)) => self.feed_shard(mirror, change, tables),
             Some(Object::Numatopology(_)) => self.feed_numa(mirror, &name, tables),
             Some(Object::HyperNode(hyper_node)) => {
-                tables.put_hyper_node(network::hyper_node(hyper_node));
+                self.feed_hyper_nodes(mirror, Some(hyper_node), tables);
             }
             Some(Object::Pod(pod)) => {
                 let before = change.before::<api::core::Pod>().filter(|before| {
@@ -303,7 +305,10 @@ impl Rows {
                     self.remove_native(mirror, &change.key.namespace, &name, tables);
                 }
                 Kind::CsiNode => self.feed_limits(mirror, &name, tables),
-                Kind::HyperNode => tables.remove_hyper_node(&name),
+                Kind::HyperNode => {
+                    tables.remove_hyper_node(&name);
+                    self.feed_hyper_nodes(mirror, None, tables);
+                }
                 Kind::Node => tables.remove_node(&name),
                 Kind::NodeShard => self.feed_shard(mirror, change, tables),
                 Kind::Numatopology => self.feed_numa(mirror, &name, tables),
