@@ -149,7 +149,7 @@ mod tests {
     #[test]
     fn patterns_of_a_hyper_node_are_compiled_up_to_a_bound() {
         let members: Vec<_> = (0..2_000)
-            .map(|at| json!({ "selector": { "regexMatch": { "pattern": format!("{at}\\w{{20}}") } } }))
+            .map(|at| json!({ "selector": { "regexMatch": { "pattern": format!("{at}\\pL{{9}}") } } }))
             .collect();
         let mut patterns = Patterns::default();
         let texts = members
@@ -158,7 +158,7 @@ mod tests {
         let faults: Vec<_> = texts.map(|text| patterns.fault(text)).collect();
         assert_eq!(faults[0], None);
         let fitting = faults.iter().take_while(|fault| fault.is_none()).count();
-        assert!(fitting < 10, "{fitting} of them are compiled");
+        assert!(fitting < 100, "{fitting} of them are compiled");
         let told = faults[fitting..].iter().flatten();
         assert_eq!(told.clone().count(), faults.len() - fitting);
         assert!(
