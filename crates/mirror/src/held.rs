@@ -11,6 +11,7 @@ use api::kind::{KINDS, Kind};
 use model::{Rank, Ranked};
 
 use crate::index::{Index, Indexes};
+use crate::member_patterns::MemberPatterns;
 use crate::names::ImageNames;
 use crate::object::{Object, Problem, Typed};
 use crate::patterns::Patterns;
@@ -89,6 +90,7 @@ pub struct Mirror {
     uids: OnceCell<Uids>,
     image_names: ImageNames,
     patterns: Patterns,
+    member_patterns: MemberPatterns,
 }
 
 #[derive(Debug, Default)]
@@ -130,6 +132,7 @@ impl Mirror {
             uids: OnceCell::new(),
             image_names: ImageNames::default(),
             patterns: Patterns::default(),
+            member_patterns: MemberPatterns::default(),
         }
     }
 
@@ -421,6 +424,11 @@ impl Mirror {
         }
     }
 
+    /// The patterns of the members of hyper-nodes.
+    pub(crate) fn member_patterns(&self) -> &MemberPatterns {
+        &self.member_patterns
+    }
+
     #[cfg(test)]
     pub(crate) fn image_names(&self) -> &ImageNames {
         &self.image_names
@@ -441,6 +449,17 @@ impl Mirror {
         self.indexes.change(before, after);
         if let Some(uids) = self.uids.get_mut() {
             uids.change(before, after);
+        }
+        let hyper_node = |side: Option<&Object>| match side {
+            Some(Object::HyperNode(it)) => Some(Arc::clone(it)),
+            _ => None,
+        };
+        let sides = (hyper_node(before), hyper_node(after));
+        match &sides {
+            (Some(before), Some(after)) if before.spec.members == after.spec.members => {}
+            (_, Some(it)) => self.member_patterns.heed(&it.metadata.name, Some(it)),
+            (Some(it), None) => self.member_patterns.heed(&it.metadata.name, None),
+            (None, None) => {}
         }
     }
 }

@@ -16,6 +16,7 @@ mod extender;
 mod held;
 pub mod index;
 mod lower;
+mod member_patterns;
 mod names;
 mod object;
 mod patterns;

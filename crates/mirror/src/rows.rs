@@ -51,7 +51,7 @@ pub use volume::{Chosen, Claims, chosen, claims_of};
 use crate::held::{Change, Mirror};
 use crate::index::Index;
 use crate::object::Object;
-use amounts::{limits, limits_named, vector};
+use amounts::{asked, limits, limits_named, offered};
 
 /// Feeds the tables. It keeps what the operator chose, and what was asked about devices: rows are found by
 /// their keys.
@@ -74,6 +74,7 @@ pub struct Rows {
     backing: devices::Backing,
     features: Features,
     words: words::Words,
+    patterns_left_out: u64,
 }
 
 /// Parts of what pods say that rows can be made without: Kubernetes' feature gates.
@@ -145,6 +146,7 @@ impl Rows {
             backing: devices::Backing::default(),
             features: Features::default(),
             words: words::Words::default(),
+            patterns_left_out: 0,
         }
     }
 
@@ -245,7 +247,14 @@ impl Rows {
     /// Takes one change of the mirror, which shows it already, into the tables.
     pub fn feed(&mut self, mirror: &Mirror, change: &Change, tables: &mut Tables) {
         self.feed_row(mirror, change, tables);
-        self.ask_devices(mirror, tables);
+        loop {
+            self.ask_devices(mirror, tables);
+            let late = tables.take_late_kinds();
+            if late.is_empty() {
+                return;
+            }
+            self.ask_again(mirror, &late, tables);
+        }
     }
 
     fn feed_row(&mut self, mirror: &Mirror, change: &Change, tables: &mut Tables) {
@@ -257,7 +266,7 @@ impl Rows {
             Some(Object::NodeShard(_)) => self.feed_shard(mirror, change, tables),
             Some(Object::Numatopology(_)) => self.feed_numa(mirror, &name, tables),
             Some(Object::HyperNode(hyper_node)) => {
-                tables.put_hyper_node(network::hyper_node(hyper_node));
+                self.feed_hyper_nodes(mirror, Some(hyper_node), tables);
             }
             Some(Object::Pod(pod)) => {
                 let before = change.before::<api::core::Pod>().filter(|before| {
@@ -300,7 +309,10 @@ impl Rows {
                     self.remove_native(mirror, &change.key.namespace, &name, tables);
                 }
                 Kind::CsiNode => self.feed_limits(mirror, &name, tables),
-                Kind::HyperNode => tables.remove_hyper_node(&name),
+                Kind::HyperNode => {
+                    tables.remove_hyper_node(&name);
+                    self.feed_hyper_nodes(mirror, None, tables);
+                }
                 Kind::Node => {
                     tables.remove_node(&name);
                     self.put_models(mirror, &name, &Cards::default(), tables);
@@ -331,9 +343,14 @@ impl Rows {
     fn put_group(&mut self, group: &PodGroup, ownership: Ownership, tables: &mut Tables) {
         let mut spec = gang_spec(group, tables);
         spec.ownership = ownership;
-        if let Some(min) = &mut spec.min_resources {
-            self.cards.leave_out_of(min, tables);
-        }
+        spec.min_resources = group.spec.min_resources.clone().map(|mut least| {
+            // No sum of the cluster could tell whether there is so much of what is counted card by card.
+            self.cards.leave_out(&mut least);
+            // Its pod slots are no part of it (chapter 3.2: ignored scalars): no task requests any, so that
+            // they would count as reserved for as long as the gang runs.
+            least.remove("pods");
+            asked(&least, tables)
+        });
         tables.put_gang(spec);
     }
 
@@ -420,7 +437,7 @@ fn node_spec(node: &Node, words: &mut words::Words, tables: &mut Tables) -> Node
         name: (&*node.metadata.name).into(),
         labels: words.node_labels(&node.metadata.labels),
         taints: taints.collect(),
-        allocatable: vector(&node.status.allocatable, tables),
+        allocatable: offered(&node.status.allocatable, tables),
         unschedulable: node.spec.unschedulable,
         group: groups::of_node(&node.metadata.labels),
         ..NodeSpec::default()
@@ -449,14 +466,6 @@ fn shown(group: &PodGroup) -> Shown {
     }
 }
 
-/// What a gang says that it needs together. Its pod slots are no part of it (chapter 3.2: ignored scalars): no
-/// task requests any, so that they would count as reserved for as long as the gang runs.
-fn least(list: &api::core::ResourceList, tables: &mut Tables) -> Vector {
-    let mut least = vector(list, tables);
-    least.set(model::Kind::PODS, 0);
-    least
-}
-
 fn gang_spec(group: &PodGroup, tables: &mut Tables) -> GangSpec {
     let meta = &group.metadata;
     let roles = group.spec.min_task_member.iter();
@@ -471,7 +480,6 @@ fn gang_spec(group: &PodGroup, tables: &mut Tables) -> GangSpec {
         min_task_member: roles
             .map(|(role, min)| ((&**role).into(), count(*min)))
             .collect(),
-        min_resources: (group.spec.min_resources.as_ref()).map(|list| least(list, tables)),
         min_limits: (group.spec.min_resources.as_ref())
             .map(|list| limits_named(list, tables))
             .unwrap_or_default(),
@@ -534,12 +542,16 @@ const QUEUE_WEIGHT_MAX: i32 = 65_535;
 
 fn queue_spec(queue: &Queue, tables: &mut Tables) -> QueueSpec {
     let mut amounts = |list: Option<&api::core::ResourceList>| {
-        list.map(|list| vector(list, tables)).unwrap_or_default()
+        list.map(|list| offered(list, tables)).unwrap_or_default()
     };
     let deserved = amounts(queue.spec.deserved.as_ref());
     let guarantee = queue.spec.guarantee.as_ref();
     let guarantee = amounts(guarantee.and_then(|guarantee| guarantee.resource.as_ref()));
-    let published = amounts(queue.status.allocated.as_ref());
+    // What pods have, whether or not there is any.
+    let published = queue.status.allocated.as_ref();
+    let published = published
+        .map(|list| asked(list, tables))
+        .unwrap_or_default();
     QueueSpec {
         name: (&*queue.metadata.name).into(),
         parent: queue.parent().map(Into::into),

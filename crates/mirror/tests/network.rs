@@ -119,6 +119,49 @@ fn what_cannot_be_read_selects_nothing() {
     assert_eq!(nodes_of(&tables, "far"), ["n-1"]);
 }
 
+/// Members by patterns that take half a megabyte each once compiled.
+fn large(name: &str, count: usize) -> (Kind, Value) {
+    let patterns = (0..count).map(|at| {
+        let pattern = format!("^{name}-{at}$|\\pL{{9}}!");
+        json!({ "type": "Node", "selector": { "regexMatch": { "pattern": pattern } } })
+    });
+    hyper_node(name, 1, patterns.collect())
+}
+
+fn unreadable(tables: &Tables, name: &str) -> usize {
+    let row = tables.hyper_node(name).expect("it has a row");
+    row.unreadable.len()
+}
+
+#[test]
+fn patterns_of_one_hyper_node_have_a_bound_together() {
+    let tables = tables(vec![
+        node("many-0", "r1"),
+        node("many-1999", "r1"),
+        node("other-0", "r1"),
+        large("many", 2_000),
+        large("other", 1),
+    ]);
+    assert!(unreadable(&tables, "many") > 1_900);
+    assert_eq!(nodes_of(&tables, "many"), ["many-0"], "the first ones fit");
+    assert_eq!(unreadable(&tables, "other"), 0);
+    assert_eq!(nodes_of(&tables, "other"), ["other-0"]);
+}
+
+#[test]
+fn a_thousand_small_patterns_fit() {
+    let members = (0..900).map(|at| {
+        let pattern = format!("^rack-{at}-[0-9]+$");
+        json!({ "type": "Node", "selector": { "regexMatch": { "pattern": pattern } } })
+    });
+    let tables = tables(vec![
+        node("rack-899-7", "r1"),
+        hyper_node("racks", 1, members.collect()),
+    ]);
+    assert_eq!(unreadable(&tables, "racks"), 0);
+    assert_eq!(nodes_of(&tables, "racks"), ["rack-899-7"]);
+}
+
 #[test]
 fn a_group_says_how_close_together_its_pods_must_be() {
     let read = |topology: Value| {

@@ -176,9 +176,21 @@ impl Tables {
         &self.kinds
     }
 
-    /// The kind of this resource name, new if it was not met before.
+    /// The kind of this resource name, for who asks for it: new if it was not met before and there is place
+    /// ([`ResourceKinds::intern`]).
     pub fn kind(&mut self, name: &str) -> Kind {
         self.kinds.intern(name)
+    }
+
+    /// The kind of this resource name, for who has some of it or counts it; `None` where no more kinds are
+    /// told apart ([`ResourceKinds::intern_offered`]).
+    pub fn offered_kind(&mut self, name: &str) -> Option<Kind> {
+        self.kinds.intern_offered(name)
+    }
+
+    /// Names whose kind is another one now for who asks for them ([`ResourceKinds::take_late`]).
+    pub fn take_late_kinds(&mut self) -> Vec<Arc<str>> {
+        self.kinds.take_late()
     }
 
     /// A node's row. The id must be live: ids come from these tables and die with their rows.

@@ -18,6 +18,7 @@ use std::net::SocketAddr;
 use std::sync::Arc;
 use std::time::Duration;
 
+use api::kind::Kind;
 use bytes::Bytes;
 use http::header::{ALLOW, CONTENT_LENGTH, CONTENT_TYPE};
 use http::{Method, Request, Response, StatusCode};
@@ -27,7 +28,7 @@ use hyper::service::service_fn;
 use hyper_util::rt::TokioIo;
 use review::{Settings, Webhook};
 use tokio::net::TcpStream;
-use tokio::sync::{Semaphore, SemaphorePermit, watch};
+use tokio::sync::{OwnedSemaphorePermit, Semaphore, watch};
 use tokio_rustls::TlsAcceptor;
 
 pub use self::certificate::{CertificateError, ServedCertificate};
@@ -43,6 +44,9 @@ const BODY_BYTES_MAX: usize = 3 << 20;
 /// A longer body is judged on a thread of its own, and has to find room among its like: the others
 /// do not wait for it.
 const QUICK_BYTES_MAX: usize = 128 << 10;
+/// What a hyper-node counts for among these, however short it is: its patterns are compiled, which takes
+/// time and memory.
+const PATTERNS_BYTES: usize = 1 << 20;
 /// All bodies of either sort that are being read or judged.
 const BODIES_BYTES_MAX: usize = 64 << 20;
 
@@ -54,9 +58,9 @@ pub struct Endpoint {
     webhooks: Vec<&'static Webhook>,
     facts: Arc<FactTable>,
     /// Bytes of short bodies that may still be taken in.
-    quick: Semaphore,
+    quick: Arc<Semaphore>,
     /// Bytes of long ones.
-    slow: Semaphore,
+    slow: Arc<Semaphore>,
     limits: Limits,
 }
 
@@ -71,8 +75,8 @@ impl Endpoint {
             settings,
             webhooks,
             facts,
-            quick: Semaphore::new(BODIES_BYTES_MAX),
-            slow: Semaphore::new(BODIES_BYTES_MAX),
+            quick: Arc::new(Semaphore::new(BODIES_BYTES_MAX)),
+            slow: Arc::new(Semaphore::new(BODIES_BYTES_MAX)),
             limits: Limits {
                 request: Duration::from_secs(10),
                 connections: 2_000,
@@ -125,7 +129,8 @@ impl Endpoint {
         check_head(&request)?;
         // A body that does not tell its length may be as long as any.
         let length = declared_length(&request)?.unwrap_or(BODY_BYTES_MAX);
-        let _held = self.room(length).await;
+        let weight = Weight::of(webhook, length);
+        let held = self.room(weight).await;
         let body = Limited::new(request.into_body(), length)
             .collect()
             .await
@@ -136,11 +141,11 @@ impl Endpoint {
                 },
             )?
             .to_bytes();
-        let judged = if body.len() <= QUICK_BYTES_MAX {
+        let judged = if let Weight::Quick(_) = weight {
             self.answer(webhook, &body)
         } else {
             let endpoint = self.clone();
-            tokio::task::spawn_blocking(move || endpoint.answer(webhook, &body))
+            aside(held, move || endpoint.answer(webhook, &body))
                 .await
                 .unwrap_or_else(|cause| Err(cause.to_string()))
         };
@@ -148,13 +153,13 @@ impl Endpoint {
     }
 
     /// Room for a body of this length, once there is some.
-    async fn room(&self, length: usize) -> SemaphorePermit<'_> {
-        let room = match length <= QUICK_BYTES_MAX {
-            true => &self.quick,
-            false => &self.slow,
+    async fn room(&self, weight: Weight) -> OwnedSemaphorePermit {
+        let (room, bytes) = match weight {
+            Weight::Quick(bytes) => (&self.quick, bytes),
+            Weight::Slow(bytes) => (&self.slow, bytes),
         };
-        let bytes = u32::try_from(length).unwrap_or(u32::MAX);
-        let held = room.acquire_many(bytes).await;
+        let bytes = u32::try_from(bytes).unwrap_or(u32::MAX);
+        let held = room.clone().acquire_many_owned(bytes).await;
         held.expect("rooms are never closed")
     }
 
@@ -166,6 +171,39 @@ impl Endpoint {
         let settings = self.settings.borrow().clone();
         answer::answer(webhook, &settings, body, &*self.facts)
     }
+}
+
+/// The bytes that a body counts for, among those that are judged in no time or among the others.
+#[derive(Clone, Copy)]
+enum Weight {
+    Quick(usize),
+    Slow(usize),
+}
+
+impl Weight {
+    fn of(webhook: &Webhook, length: usize) -> Weight {
+        if webhook.kind == Kind::HyperNode {
+            return Weight::Slow(length.max(PATTERNS_BYTES));
+        }
+        match length <= QUICK_BYTES_MAX {
+            true => Weight::Quick(length),
+            false => Weight::Slow(length),
+        }
+    }
+}
+
+/// Judges on a thread of its own. Whoever asked may be gone long before that has ended; the room is taken
+/// until then.
+async fn aside<T: Send + 'static>(
+    held: OwnedSemaphorePermit,
+    judge: impl FnOnce() -> T + Send + 'static,
+) -> Result<T, tokio::task::JoinError> {
+    let judged = tokio::task::spawn_blocking(move || {
+        let judged = judge();
+        drop(held);
+        judged
+    });
+    judged.await
 }
 
 fn check_head(request: &Request<Incoming>) -> Result<(), (StatusCode, String)> {
@@ -256,4 +294,33 @@ async fn talk(
     }
     connection.as_mut().graceful_shutdown();
     connection.await
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[tokio::test]
+    async fn room_is_taken_until_it_is_judged_whoever_waits() {
+        let room = Arc::new(Semaphore::new(1));
+        let held = room.clone().acquire_owned().await.expect("there is room");
+        let (end, ends) = std::sync::mpsc::channel::<()>();
+        let judged = aside(held, move || ends.recv());
+        tokio::select! {
+            biased;
+            _ = judged => unreachable!("nobody has ended it"),
+            () = std::future::ready(()) => {}
+        }
+        assert_eq!(room.available_permits(), 0);
+        end.send(()).expect("it is still judged");
+        assert!(room.acquire().await.is_ok());
+    }
+
+    #[test]
+    fn patterns_take_long_however_short_they_are() {
+        let of = |path| Weight::of(Webhook::at(path).expect("it is served"), 100);
+        assert!(matches!(of("/jobs/validate"), Weight::Quick(100)));
+        let patterns = of("/hypernodes/validate");
+        assert!(matches!(patterns, Weight::Slow(PATTERNS_BYTES)));
+    }
 }

@@ -9,11 +9,67 @@
 /// The most memory that the compiled pattern of a member may take, in bytes: a larger one accepts no name.
 pub const MEMBER_PATTERN_BYTES_MAX: usize = 1 << 20;
 
+/// The most memory that the compiled patterns of one hyper-node may take together, in bytes.
+pub const MEMBER_PATTERNS_BYTES_MAX: usize = 4 << 20;
+
+/// However small a pattern is, it counts for so many bytes.
+const BYTES_MIN: usize = 4 << 10;
+
+/// The longest pattern, in bytes: with a letter a state it would take more than is compiled.
+const LENGTH_MAX: usize = 64 << 10;
+
+/// So many classes (`\w`, `\pL`) may be in a pattern. Each takes kilobytes while it is read, before anybody can
+/// tell how large the whole is, and more than this would be too large then.
+const CLASSES_MAX: usize = 500;
+
 /// Go repeats nothing more often than this, counts within counts multiplied.
 const COUNT_MAX: u64 = 1_000;
 
+/// What the patterns of one hyper-node have taken so far, in order of its members.
+///
+/// What is refused counts, too: it had to be compiled for that. So neither what is held nor the time that it
+/// takes has more than this bound, however many members there are.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct PatternRoom {
+    taken: usize,
+}
+
+impl PatternRoom {
+    /// What a pattern of so many bytes counts for.
+    pub fn counted(bytes: usize) -> usize {
+        bytes.max(BYTES_MIN)
+    }
+
+    /// Whether another pattern is looked at; else it is refused as it is.
+    pub fn is_left(&self) -> bool {
+        self.taken < MEMBER_PATTERNS_BYTES_MAX
+    }
+
+    /// Counts a pattern of so many bytes, `None` for one that is too large by itself. Whether the hyper-node may
+    /// have it.
+    pub fn takes(&mut self, bytes: Option<usize>) -> bool {
+        self.taken += PatternRoom::counted(bytes.unwrap_or(MEMBER_PATTERN_BYTES_MAX));
+        bytes.is_some() && self.taken <= MEMBER_PATTERNS_BYTES_MAX
+    }
+}
+
+fn classes(pattern: &str) -> usize {
+    let pairs = pattern.as_bytes().windows(2);
+    pairs
+        .filter(|pair| {
+            matches!(
+                pair,
+                [b'\\', b'd' | b'D' | b'p' | b'P' | b's' | b'S' | b'w' | b'W']
+            )
+        })
+        .count()
+}
+
 /// A pattern as the crate `regex` reads it. The error is in the words of Go's parser.
 pub fn member_pattern(go: &str) -> Result<String, String> {
+    if go.len() > LENGTH_MAX || classes(go) > CLASSES_MAX {
+        return Err(format!("expression too large: `{go}`"));
+    }
     let mut reader = Reader {
         go,
         at: 0,

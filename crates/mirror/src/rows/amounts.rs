@@ -2,25 +2,53 @@
 //! bytes, pods in pieces, everything else in thousandths.
 
 use std::collections::BTreeMap;
+use std::sync::Arc;
 
-use api::core::{QUOTA_LIMITS, ResourceList};
+use api::core::{Pod, QUOTA_LIMITS, ResourceList, requests_held};
 use api::quantity::{Format, Quantity};
+use api::volcano::PodGroup;
 use model::resource::ResourceKinds;
 use model::{Kind, Limits, Tables, Vector};
 
-pub(super) fn vector(list: &ResourceList, tables: &mut Tables) -> Vector {
-    Vector::of(amounts(list, tables))
-}
+use super::Rows;
+use crate::held::Mirror;
 
-pub(super) fn limits(list: &ResourceList, tables: &mut Tables) -> Limits {
-    Limits::of(amounts(list, tables))
-}
-
-fn amounts(list: &ResourceList, tables: &mut Tables) -> impl Iterator<Item = (Kind, i64)> {
-    let resources = list.iter().filter(|(name, _)| is_resource(name));
-    resources.map(|(name, quantity)| {
+/// What is asked for.
+pub(super) fn asked(list: &ResourceList, tables: &mut Tables) -> Vector {
+    let mut vector = Vector::ZERO;
+    for (name, quantity) in resources(list) {
         let kind = tables.kind(name);
-        (kind, amount(kind, quantity))
+        let (held, value) = (vector.get(kind), amount(kind, quantity));
+        // Whatever is beyond the known kinds is of one kind: none of it hides another.
+        if held == 0 || value > held {
+            vector.set(kind, value);
+        }
+    }
+    vector
+}
+
+/// What there is.
+pub(super) fn offered(list: &ResourceList, tables: &mut Tables) -> Vector {
+    Vector::of(counted(resources(list), tables))
+}
+
+/// What there may be.
+pub(super) fn limits(list: &ResourceList, tables: &mut Tables) -> Limits {
+    Limits::of(counted(resources(list), tables))
+}
+
+fn resources(list: &ResourceList) -> impl Iterator<Item = (&str, &Quantity)> {
+    let resources = list.iter().map(|(name, quantity)| (&**name, quantity));
+    resources.filter(|(name, _)| is_resource(name))
+}
+
+fn counted<'a>(
+    named: impl Iterator<Item = (&'a str, &'a Quantity)>,
+    tables: &mut Tables,
+) -> impl Iterator<Item = (Kind, i64)> {
+    named.filter_map(|(name, quantity)| {
+        let kind = tables.offered_kind(name)?;
+        Some((kind, amount(kind, quantity)))
     })
 }
 
@@ -68,10 +96,30 @@ fn of_limits<'a>(
     named: impl Iterator<Item = (&'a str, &'a Quantity)>,
     tables: &mut Tables,
 ) -> Vector {
-    Vector::of(named.map(|(name, quantity)| {
-        let kind = tables.kind(name);
-        (kind, amount(kind, quantity))
-    }))
+    Vector::of(counted(named, tables))
+}
+
+impl Rows {
+    /// There is something now of which nobody had any: who asks for it is looked at again if it was counted
+    /// among what is beyond the known kinds.
+    pub(super) fn ask_again(&mut self, mirror: &Mirror, late: &[Arc<str>], tables: &mut Tables) {
+        let names = |list: &ResourceList| late.iter().any(|name| list.contains_key(&**name));
+        let has_charges = self.counted.is_some();
+        let asks = |pod: &Pod| {
+            has_charges && !pod.spec.resource_claims.is_empty() || names(&requests_held(pod))
+        };
+        for pod in mirror.list::<Pod>().filter(|pod| !pod.is_finished()) {
+            if asks(pod) {
+                self.put_pod(mirror, pod, tables);
+            }
+        }
+        for group in mirror.list::<PodGroup>() {
+            if group.spec.min_resources.as_ref().is_some_and(names) {
+                let ownership = self.ownership(mirror, group);
+                self.put_group(group, ownership, tables);
+            }
+        }
+    }
 }
 
 pub(super) fn amount(kind: Kind, quantity: &Quantity) -> i64 {

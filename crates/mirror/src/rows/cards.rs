@@ -16,7 +16,7 @@ use api::volcano::{
 };
 use model::{
     CARDS_MAX, CORES_WHOLE, Card, CardAsk, CardFamily, Cards, Division, DivisionAsk, GPU, Geometry,
-    Grant, Memory, Part, Slice, Tables, Vector,
+    Grant, Memory, Part, Slice,
 };
 
 use crate::held::Mirror;
@@ -148,19 +148,11 @@ impl CardRules {
         })
     }
 
-    /// Takes what is counted card by card out of a pod's requests: [`CardRules::charge`] says what of it
-    /// counts in its queue.
+    /// Takes what is counted card by card out of what is asked for: [`CardRules::charge`] says what of a pod's
+    /// requests counts in its queue.
     pub(super) fn leave_out(&self, requests: &mut ResourceList) {
         for name in self.by_card() {
             requests.remove(name);
-        }
-    }
-
-    /// The same of what a gang needs at least: no sum of the cluster could tell whether there is so
-    /// much.
-    pub(super) fn leave_out_of(&self, amounts: &mut Vector, tables: &mut Tables) {
-        for name in self.by_card() {
-            amounts.set(tables.kind(name), 0);
         }
     }
 

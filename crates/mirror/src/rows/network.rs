@@ -5,25 +5,50 @@ use std::collections::BTreeMap;
 use api::core::Node;
 use api::kind::Kind;
 use api::volcano::{
-    HyperNode, HyperNodeMember, HyperNodeSelector, MEMBER_PATTERN_BYTES_MAX, NetworkTopology,
-    SubGroupPolicy, member_pattern,
+    HyperNode, HyperNodeMember, HyperNodeSelector, NetworkTopology, SubGroupPolicy,
 };
-use model::{Closeness, Highest, HyperNodeSpec, Member, Pattern, Selector, SubGroups};
+use model::{Closeness, Highest, HyperNodeSpec, Member, Pattern, Selector, SubGroups, Tables};
+use regex_automata::meta::Regex;
 
-use super::{constraints, count};
+use super::{Rows, constraints, count};
 use crate::held::Mirror;
+use crate::member_patterns::pattern;
 use crate::object::Typed;
 
+impl Rows {
+    /// A hyper-node has come or changed, or one has gone: where others' patterns find room now, or none any
+    /// more, those are looked at again.
+    pub(super) fn feed_hyper_nodes(
+        &mut self,
+        mirror: &Mirror,
+        now: Option<&HyperNode>,
+        tables: &mut Tables,
+    ) {
+        let left_out = mirror.member_patterns().left_out();
+        if std::mem::replace(&mut self.patterns_left_out, left_out) == left_out {
+            now.into_iter()
+                .for_each(|it| tables.put_hyper_node(hyper_node(mirror, it)));
+            return;
+        }
+        for it in mirror.list::<HyperNode>() {
+            tables.put_hyper_node(hyper_node(mirror, it));
+        }
+    }
+}
+
 /// The row of a hyper-node.
-pub(super) fn hyper_node(hyper_node: &HyperNode) -> HyperNodeSpec {
+fn hyper_node(mirror: &Mirror, hyper_node: &HyperNode) -> HyperNodeSpec {
+    let name = &*hyper_node.metadata.name;
     let patterns = hyper_node.spec.members.iter().filter_map(pattern);
-    let unreadable = patterns.filter(|pattern| compiled(pattern).is_none());
+    let unreadable =
+        patterns.filter(|pattern| mirror.member_patterns().find(name, pattern).is_none());
+    let members = hyper_node.spec.members.iter();
     HyperNodeSpec {
         unreadable: unreadable.map(Into::into).collect(),
-        name: (&*hyper_node.metadata.name).into(),
+        name: name.into(),
         tier: tier(hyper_node.spec.tier.unwrap_or(0)),
         tier_name: (&*hyper_node.spec.tier_name).into(),
-        members: hyper_node.spec.members.iter().filter_map(member).collect(),
+        members: members.filter_map(|it| member(mirror, name, it)).collect(),
     }
 }
 
@@ -33,8 +58,8 @@ fn tier(number: i64) -> u32 {
 }
 
 /// A member that says nothing, or nothing that can be read, selects nothing.
-fn member(member: &HyperNodeMember) -> Option<Member> {
-    let selector = selector(member.selector.as_ref()?)?;
+fn member(mirror: &Mirror, of: &str, member: &HyperNodeMember) -> Option<Member> {
+    let selector = selector(mirror, of, member.selector.as_ref()?)?;
     match &*member.kind {
         "Node" => Some(Member::Nodes(selector)),
         "HyperNode" => Some(Member::HyperNodes(selector)),
@@ -42,35 +67,17 @@ fn member(member: &HyperNodeMember) -> Option<Member> {
     }
 }
 
-fn selector(selector: &HyperNodeSelector) -> Option<Selector> {
+fn selector(mirror: &Mirror, of: &str, selector: &HyperNodeSelector) -> Option<Selector> {
     if let Some(exact) = &selector.exact_match {
         return Some(Selector::Name((&*exact.name).into()));
     }
     if let Some(matched) = &selector.regex_match {
-        let compiled = compiled(&matched.pattern)?;
+        let compiled = mirror.member_patterns().find(of, &matched.pattern)?.clone();
         let pattern = Pattern::new(&*matched.pattern, move |name| compiled.is_match(name));
         return Some(Selector::Pattern(pattern));
     }
     let labels = selector.label_match.as_ref()?;
     Some(Selector::Labels(constraints::selector(Some(labels))))
-}
-
-/// The pattern of a member, if it is selected by one.
-fn pattern(member: &HyperNodeMember) -> Option<&str> {
-    let selector = member.selector.as_ref()?;
-    let matched = selector.regex_match.as_ref();
-    let matched = matched.filter(|_| selector.exact_match.is_none())?;
-    Some(&matched.pattern)
-}
-
-fn compiled(pattern: &str) -> Option<regex::Regex> {
-    let pattern = member_pattern(pattern).ok()?;
-    let mut builder = regex::RegexBuilder::new(&pattern);
-    let compiled = builder
-        .size_limit(MEMBER_PATTERN_BYTES_MAX)
-        .dfa_size_limit(MEMBER_PATTERN_BYTES_MAX)
-        .build();
-    compiled.ok()
 }
 
 /// What some members of hyper-nodes stand for, as far as it is there. A member that cannot be read stands for
@@ -100,7 +107,9 @@ pub fn hyper_node_members(mirror: &Mirror) -> AllMembers {
     let hyper_nodes = places::<HyperNode>(mirror);
     let mut all = AllMembers::default();
     let mut patterns: BTreeMap<(Kind, &str), usize> = BTreeMap::new();
+    let known = mirror.member_patterns();
     for hyper_node in mirror.list::<HyperNode>() {
+        let of = &*hyper_node.metadata.name;
         let mut own = Members::default();
         for member in &hyper_node.spec.members {
             let (kind, names) = match &*member.kind {
@@ -109,8 +118,12 @@ pub fn hyper_node_members(mirror: &Mirror) -> AllMembers {
                 _ => continue,
             };
             if let Some(pattern) = pattern(member) {
+                let Some(compiled) = known.find(of, pattern) else {
+                    continue;
+                };
                 let at = *patterns.entry((kind, pattern)).or_insert_with(|| {
-                    all.shared.push(Members::of(kind, accepted(pattern, names)));
+                    all.shared
+                        .push(Members::of(kind, accepted(compiled, names)));
                     all.shared.len() - 1
                 });
                 own.shared.push(at);
@@ -144,11 +157,8 @@ fn places<T: Typed>(mirror: &Mirror) -> BTreeMap<&str, usize> {
     names.enumerate().map(|(at, name)| (name, at)).collect()
 }
 
-fn accepted(pattern: &str, names: &BTreeMap<&str, usize>) -> Vec<usize> {
-    let Some(pattern) = compiled(pattern) else {
-        return Vec::new();
-    };
-    let accepted = names.iter().filter(|(name, _)| pattern.is_match(name));
+fn accepted(pattern: &Regex, names: &BTreeMap<&str, usize>) -> Vec<usize> {
+    let accepted = names.iter().filter(|(name, _)| pattern.is_match(**name));
     accepted.map(|(_, at)| *at).collect()
 }
 

@@ -16,7 +16,7 @@ use model::{
     Time, Vector,
 };
 
-use super::amounts::{amount, quota_limits, vector};
+use super::amounts::{amount, asked, quota_limits};
 use super::devices::Wants;
 use super::native::native_gang;
 use super::{Rows, constraints, created, devices, native, strategy, volume};
@@ -221,7 +221,7 @@ impl Rows {
         // The tables add the pod's own slot.
         requests.remove("pods");
         self.cards.leave_out(&mut requests);
-        let requests = vector(&requests, tables);
+        let requests = asked(&requests, tables);
         let mut shape = ShapeSpec {
             strategy: strategy::strategy(&pod.metadata, &requests, tables),
             requests,

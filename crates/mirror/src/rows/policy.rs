@@ -96,7 +96,10 @@ fn requested(list: &ResourceList, tables: &mut Tables) -> Vec<Amount> {
         if is_unknown || is_number_of_objects(name) {
             continue;
         }
-        let kind = tables.kind(name.strip_prefix("requests.").unwrap_or(name));
+        let resource = name.strip_prefix("requests.").unwrap_or(name);
+        let Some(kind) = tables.offered_kind(resource) else {
+            continue;
+        };
         amounts.push(Amount {
             kind,
             name: Arc::from(&**name),

@@ -4,7 +4,7 @@ use std::cmp::Ordering;
 
 use super::dice::Dice;
 use super::{CASES, one};
-use crate::resource::KINDS_MAX;
+use crate::resource::{ASKED_MAX, BEYOND, KINDS_MAX};
 use crate::{Kind, Limits, Portion, ResourceKinds, Share, Vector};
 
 const KINDS: usize = 5;
@@ -230,21 +230,57 @@ fn what_is_no_whole_number_of_a_unit_is_rounded_down_for_reading() {
 }
 
 #[test]
-fn each_name_is_a_kind_of_its_own_as_long_as_there_is_place() {
+fn what_is_asked_for_takes_no_place_from_what_there_is() {
     let mut kinds = ResourceKinds::default();
     assert_eq!(kinds.find("memory"), Some(Kind::MEMORY));
     let named = |at: usize| format!("example.com/{at}");
-    for at in 3..KINDS_MAX {
+    for at in 3..ASKED_MAX + 3 {
         assert_eq!(kinds.find(&named(at)), None);
         assert_eq!(kinds.intern(&named(at)), kind(at));
     }
-    let last = kind(KINDS_MAX - 1);
-    assert_eq!(kinds.intern("one more"), last);
-    assert_eq!(kinds.find("one more"), Some(last));
-    assert_eq!(**kinds.name(last), *named(KINDS_MAX - 1));
+    let beyond = kind(ASKED_MAX + 3);
+    for at in 0..10_000 {
+        assert_eq!(kinds.intern(&format!("example.com/more-{at}")), beyond);
+    }
+    assert_eq!(kinds.intern(BEYOND), beyond);
+    assert_eq!(
+        kinds.find("example.com/more-1"),
+        None,
+        "it is not remembered"
+    );
+    assert_eq!(**kinds.name(beyond), *BEYOND);
+    assert_eq!(kinds.iter().count(), ASKED_MAX + 4);
     assert_eq!(kinds.intern(&named(5)), kind(5), "it was met before");
-    assert_eq!(kinds.iter().count(), KINDS_MAX);
-    assert!(kinds.iter().all(|(kind, name)| kinds.name(kind) == name));
+    assert_eq!(kinds.intern_offered(&named(5)), Some(kind(5)));
+    assert_eq!(kinds.intern_offered(BEYOND), None, "nobody has any of it");
+    assert!(kinds.take_late().is_empty());
+
+    let late = kind(ASKED_MAX + 4);
+    assert_eq!(kinds.intern_offered("example.com/more-1"), Some(late));
+    assert_eq!(kinds.intern("example.com/more-1"), late);
+    assert_eq!(kinds.take_late(), ["example.com/more-1".into()]);
+    assert!(kinds.take_late().is_empty(), "that was told");
+}
+
+#[test]
+fn kinds_have_an_end() {
+    for is_beyond in [false, true] {
+        let mut kinds = ResourceKinds::default();
+        for at in 0..if is_beyond { ASKED_MAX + 1 } else { 0 } {
+            kinds.intern(&format!("example.com/asked-{at}"));
+        }
+        let had = kinds.iter().count();
+        let had = had + usize::from(!is_beyond);
+        let offered = |at: usize| format!("example.com/{at}");
+        for at in had..KINDS_MAX {
+            assert!(kinds.intern_offered(&offered(at)).is_some());
+        }
+        assert_eq!(kinds.intern_offered("one more"), None);
+        let beyond = kinds.intern("one more");
+        assert_eq!(**kinds.name(beyond), *BEYOND);
+        assert_eq!(kinds.iter().count(), KINDS_MAX);
+        assert!(kinds.iter().all(|(kind, name)| kinds.name(kind) == name));
+    }
 }
 
 #[test]

@@ -57,8 +57,10 @@ impl Backing {
             };
             // A class that nobody can ask about has no devices.
             let texts = expressions(mirror, Some(&class.metadata.name), &[]);
-            if let Ok(question) = texts.and_then(|texts| judge.number(texts)) {
-                questions.push((tables.kind(resource), question));
+            if let Ok(question) = texts.and_then(|texts| judge.number(texts))
+                && let Some(kind) = tables.offered_kind(resource)
+            {
+                questions.push((kind, question));
             }
         }
         questions
