@@ -263,9 +263,10 @@ impl<'a> View<'a> {
     }
 
     /// What has to be asked before it can be told whose turn it is. Nobody is asked for a job that
-    /// waits for something else as well.
+    /// waits for something else as well. Where one answer lacks all are asked: those that are there
+    /// are for this step alone, and pods that change meanwhile would have it ask for the others for ever.
     fn unheard(&self) -> Vec<Inquiry> {
-        let mut unheard = BTreeMap::new();
+        let mut questions = BTreeMap::new();
         if is_over(self.it.status.state.phase) {
             return Vec::new();
         }
@@ -275,13 +276,16 @@ impl<'a> View<'a> {
                 continue;
             }
             for it in stands {
-                if let Stands::Asks(questions) = it {
-                    unheard.extend(questions.into_iter().map(|it| (it.topic.clone(), it)));
+                if let Stands::Asks(asked) = it {
+                    questions.extend(asked.into_iter().map(|it| (it.topic.clone(), it)));
                 }
             }
         }
-        unheard.retain(|topic, _| self.inputs.heard.told(topic).is_none());
-        unheard.into_values().collect()
+        let is_heard = |topic: &String| self.inputs.heard.told(topic).is_some();
+        match questions.keys().all(is_heard) {
+            true => Vec::new(),
+            false => questions.into_values().collect(),
+        }
     }
 
     /// Makes the jobs whose turn it is.
