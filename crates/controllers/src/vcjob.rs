@@ -35,7 +35,6 @@ mod volumes;
 
 pub(crate) use group::{add_times, pod_requests};
 pub use obstacle::blocked_reasons;
-pub(crate) use restart::is_final;
 
 use crate::{Controller, Inputs, Outcome, Step, command, queue, write};
 use dependants::Dependants;
@@ -349,7 +348,7 @@ impl<'a> View<'a> {
         {
             intents.push(write::delete(Kind::PodGroup, &group.metadata));
         }
-        if is_final(phase) {
+        if phase.is_over() {
             intents.extend(upkeep::clear(self));
         }
         intents
