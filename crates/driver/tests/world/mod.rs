@@ -505,7 +505,7 @@ impl World {
                 }
                 if self.is_taking_back {
                     return WriteOutcome::Done {
-                        revision: resource_version.parse().unwrap(),
+                        revision: resource_version.parse().expect("it is a number"),
                         uid: held["metadata"]["uid"].as_str().unwrap_or_default().into(),
                     };
                 }
