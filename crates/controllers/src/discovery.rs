@@ -2,7 +2,7 @@
 //! bear its name as a label, become what the source tells.
 //!
 //! A source that is switched off, that cannot be asked, or whose word cannot be meant changes
-//! nothing; neither does a configuration that cannot be read. A network that has not changed costs no
+//! nothing; neither does a configuration that cannot be read, or the part of it that cannot. A network that has not changed costs no
 //! write. Names follow from what is found, so that nothing is made twice, and hyper-nodes that are
 //! there under other names, made by others for the same place, are kept under theirs.
 
@@ -47,7 +47,10 @@ fn wake(source: &str, change: &Change, keys: &mut Vec<ObjectKey>) {
             let before = change.before::<ConfigMap>().and_then(|it| said(it));
             before != change.after::<ConfigMap>().and_then(|it| said(it))
         }
-        Kind::HyperNode => change.sides().any(|it| is_of(source, it.meta())),
+        // Whatever goes may have been its own, and have lost the label before; or it frees a name.
+        Kind::HyperNode => {
+            change.after.is_none() || change.sides().any(|it| is_of(source, it.meta()))
+        }
         _ => false,
     };
     if concerns {
@@ -122,9 +125,14 @@ fn found_before<'a>(mirror: &'a Mirror, source: &str) -> BTreeMap<&'a str, &'a H
     own.map(|it| (&*it.metadata.name, &**it)).collect()
 }
 
-/// The writes after which the hyper-nodes of a source are those that were found; where they are many,
-/// the next ones follow when these are seen.
-fn reconcile(inputs: &Inputs<'_>, source: &str, found: &[Found]) -> Step {
+/// The writes after which the hyper-nodes of a source are those that were found, and those whose names are
+/// kept; where they are many, the next ones follow when these are seen.
+fn reconcile(
+    inputs: &Inputs<'_>,
+    source: &str,
+    found: &[Found],
+    is_kept: impl Fn(&str) -> bool,
+) -> Step {
     let before = found_before(inputs.mirror, source);
     let names: BTreeSet<&str> = found.iter().map(|it| &*it.name).collect();
     assert_eq!(names.len(), found.len(), "no two are found under one name");
@@ -137,7 +145,8 @@ fn reconcile(inputs: &Inputs<'_>, source: &str, found: &[Found]) -> Step {
             Some(there) => change(there, it),
         });
     }
-    let gone = before.iter().filter(|(name, _)| !names.contains(*name));
+    let is_gone = |name: &str| !names.contains(name) && !is_kept(name);
+    let gone = before.iter().filter(|(name, _)| is_gone(name));
     for (_, there) in gone {
         if there.metadata.deletion_timestamp.is_none() {
             intents.push(write::delete(Kind::HyperNode, &there.metadata));

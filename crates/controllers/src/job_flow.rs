@@ -48,8 +48,8 @@ fn keys(mirror: &Mirror, change: &Change, keys: &mut Vec<ObjectKey>) {
     match change.kind() {
         Kind::JobFlow => keys.push((*change.key).clone()),
         Kind::VcJob => crate::keys::of_owner(change, Kind::JobFlow, keys),
-        // It may have refused jobs.
-        Kind::Queue if queue::opens(change) => {
+        // It may have refused jobs, also where it is heard of only now.
+        Kind::Queue if change.before.is_none() || queue::opens(change) => {
             let flows = mirror.list::<JobFlow>();
             let open = flows.filter(|flow| !is_over(flow.status.state.phase));
             let key =
@@ -239,10 +239,13 @@ impl<'a> View<'a> {
         })
     }
 
-    /// Deletes what is left of the jobs.
+    /// Deletes what is left of the jobs, those included whose templates were taken out of the flow.
     fn removals(&self) -> impl Iterator<Item = Intent> {
-        let jobs = self.members.iter().filter_map(|member| member.job);
-        let jobs = jobs.filter(|job| job.metadata.deletion_timestamp.is_none());
+        let uid = &self.it.metadata.uid;
+        let jobs = self.inputs.mirror.owned_by::<Job>(uid);
+        let is_left =
+            |meta: &ObjectMeta| meta.is_controlled_by(uid) && meta.deletion_timestamp.is_none();
+        let jobs = jobs.filter(move |job| is_left(&job.metadata));
         jobs.take(self.inputs.settings.writes_per_step_max)
             .map(|job| write::delete(Kind::VcJob, &job.metadata))
     }
@@ -263,9 +266,10 @@ impl<'a> View<'a> {
     }
 
     /// What has to be asked before it can be told whose turn it is. Nobody is asked for a job that
-    /// waits for something else as well.
+    /// waits for something else as well. Where one answer lacks all are asked: those that are there
+    /// are for this step alone, and pods that change meanwhile would have it ask for the others for ever.
     fn unheard(&self) -> Vec<Inquiry> {
-        let mut unheard = BTreeMap::new();
+        let mut questions = BTreeMap::new();
         if is_over(self.it.status.state.phase) {
             return Vec::new();
         }
@@ -275,13 +279,16 @@ impl<'a> View<'a> {
                 continue;
             }
             for it in stands {
-                if let Stands::Asks(questions) = it {
-                    unheard.extend(questions.into_iter().map(|it| (it.topic.clone(), it)));
+                if let Stands::Asks(asked) = it {
+                    questions.extend(asked.into_iter().map(|it| (it.topic.clone(), it)));
                 }
             }
         }
-        unheard.retain(|topic, _| self.inputs.heard.told(topic).is_none());
-        unheard.into_values().collect()
+        let is_heard = |topic: &String| self.inputs.heard.told(topic).is_some();
+        match questions.keys().all(is_heard) {
+            true => Vec::new(),
+            false => questions.into_values().collect(),
+        }
     }
 
     /// Makes the jobs whose turn it is.

@@ -16,10 +16,11 @@ use api::volcano::{
 use mirror::{Change, Mirror};
 use serde_json::{Value, json};
 
+use crate::note::Occasion;
 use crate::presence::Presence;
 use crate::ranking::is_active;
 use crate::vcjob::{add_times, pod_requests};
-use crate::{Controller, Inputs, Step, write};
+use crate::{Controller, Inputs, Refused, Step, write};
 
 /// Owners whose annotations are handed on to the group.
 const OWNERS: [Kind; 4] = [
@@ -58,11 +59,12 @@ fn keys(mirror: &Mirror, change: &Change, keys: &mut Vec<ObjectKey>) {
         let waiting = pods.filter(|pod| is_waiting(mirror, pod));
         keys.extend(waiting.map(|pod| crate::keys::of_pod(pod)));
     }
-    // A queue that is not open may have refused groups.
+    // A queue that is not open may have refused groups, also such of the default queue: their namespace
+    // may have sent them to it.
     if crate::queue::opens(change) {
         let pods = mirror.list::<Pod>();
-        let waiting =
-            pods.filter(|pod| *queue_of(pod) == *change.key.name && is_waiting(mirror, pod));
+        let may_go = |queue: &str| *queue == *change.key.name || queue == DEFAULT_QUEUE;
+        let waiting = pods.filter(|pod| may_go(queue_of(pod)) && is_waiting(mirror, pod));
         keys.extend(waiting.map(|pod| crate::keys::of_pod(pod)));
     }
     // Pods may be heard of before their owner, and wait for it then. Its later news wake nobody.
@@ -116,12 +118,17 @@ fn step(inputs: &Inputs<'_>) -> Step {
         if has_lost_owner(inputs, meta) {
             return Step::idle();
         }
-        return Step::write(vec![create(inputs, pod, &name)]);
+        let mut intents = vec![create(inputs, pod, &name)];
+        intents.extend(refusal(inputs, pod, &name));
+        return Step::write(intents);
     }
     if mirror.get::<PodGroup>(&meta.namespace, &name).is_none() {
         // Both at once: they name each other whichever comes first, and each can be repeated.
-        return before_group(inputs, meta)
-            .unwrap_or_else(|| Step::write(vec![create(inputs, pod, &name), join(pod, &name)]));
+        return before_group(inputs, meta).unwrap_or_else(|| {
+            let mut intents = vec![create(inputs, pod, &name), join(pod, &name)];
+            intents.extend(refusal(inputs, pod, &name));
+            Step::write(intents)
+        });
     }
     Step::write(vec![join(pod, &name)])
 }
@@ -179,6 +186,20 @@ fn create(inputs: &Inputs<'_>, pod: &Pod, name: &str) -> Intent {
             "status": { "phase": "Pending" },
         }),
     )
+}
+
+/// Tells a pod why its group could not be made; once for each reason.
+fn refusal(inputs: &Inputs<'_>, pod: &Pod, name: &str) -> Option<Intent> {
+    let is_it = |it: &&Refused| it.target.kind == Kind::PodGroup && *it.target.name == *name;
+    let refused = inputs.last.refused.iter().find(is_it)?;
+    let occasion = Occasion {
+        kind: Kind::Pod,
+        meta: &pod.metadata,
+        component: CONTROLLER.component,
+        id: name,
+    };
+    let message = format!("Failed to create PodGroup, err: {}", refused.message);
+    Some(occasion.warning("PodGroupError", &message, inputs.now))
 }
 
 /// How many pods of an owner start together, where it says so itself.

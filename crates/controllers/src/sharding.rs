@@ -11,8 +11,9 @@
 
 use std::cmp::Reverse;
 use std::collections::{BTreeMap, BTreeSet};
+use std::sync::Arc;
 
-use api::core::{ConfigMap, Node, requests_held};
+use api::core::{ConfigMap, Node, Pod, requests_held};
 use api::intent::{Intent, ObjectKey, Part};
 use api::kind::Kind;
 use api::meta::ObjectMeta;
@@ -22,7 +23,6 @@ use serde_json::json;
 
 use crate::discovery::relabels;
 use crate::note::Occasion;
-use crate::ranking::is_active;
 use crate::{Controller, Inputs, Step, write};
 
 /// The row.
@@ -74,7 +74,7 @@ fn keys_by_period(mirror: &Mirror, change: &Change, all: &mut Vec<ObjectKey>) {
     }
 }
 
-fn capacity(node: Option<&std::sync::Arc<Node>>) -> i64 {
+fn capacity(node: Option<&Arc<Node>>) -> i64 {
     let capacity = node.and_then(|node| node.status.capacity.get(CPU));
     capacity.map_or(0, |cpu| cpu.milli_value())
 }
@@ -91,8 +91,18 @@ fn step(inputs: &Inputs<'_>) -> Step {
     let conf = match conf {
         Ok(conf) => conf,
         Err((map, why)) => {
-            let message = format!("{why}; the shards stay as they are");
-            return Step::write(vec![warn(inputs, map, ("InvalidSharding", &message))]);
+            let message =
+                format!("{why}; the shards stay as they are, but for nodes that come and go");
+            let mut step = Step::write(writes_without_file(inputs.mirror, &settings.conf));
+            step.intents.truncate(inputs.settings.writes_per_step_max);
+            let note = warn(inputs, map, ("InvalidSharding", &message));
+            step.intents.push(note);
+            step.wake_at = Some(
+                inputs
+                    .now
+                    .plus_ms(settings.conf.period_ms.unwrap_or(PERIOD_MS)),
+            );
+            return step;
         }
     };
     let period_ms = conf
@@ -128,9 +138,7 @@ type Names<'a> = BTreeSet<&'a str>;
 fn writes(mirror: &Mirror, conf: &ShardingConf) -> Vec<Intent> {
     let nodes = nodes(mirror);
     let wanted = divide(&nodes, &conf.shards);
-    let there: BTreeMap<&str, &NodeShard> = (mirror.list::<NodeShard>())
-        .map(|it| (&*it.metadata.name, &**it))
-        .collect();
+    let there = shards(mirror);
     let mut intents = Vec::new();
     for (name, shard) in &there {
         let is_leaving = shard.metadata.deletion_timestamp.is_some();
@@ -138,10 +146,52 @@ fn writes(mirror: &Mirror, conf: &ShardingConf) -> Vec<Intent> {
             intents.push(write::delete(Kind::NodeShard, &shard.metadata));
         }
     }
-    if !is_worth_it(&nodes, &wanted, &there) {
+    intents.extend(changes(&nodes, &wanted, &there));
+    intents
+}
+
+/// The same where the file cannot be understood, and who was to have what is told by the shards alone:
+/// nodes that have gone leave them, and new ones go to the first that there is, in the order of the flags, else
+/// of names. Where there is none yet the flags say it.
+fn writes_without_file(mirror: &Mirror, flags: &ShardingConf) -> Vec<Intent> {
+    let mut there = shards(mirror);
+    there.retain(|_, shard| shard.metadata.deletion_timestamp.is_none());
+    let named = flags.shards.iter().map(|shard| &*shard.name);
+    let mut named = named.filter(|name| there.contains_key(name));
+    let Some(first) = named.next().or(there.keys().next().copied()) else {
+        return writes(mirror, flags);
+    };
+    let nodes = nodes(mirror);
+    let mut free: Names<'_> = nodes.iter().map(|node| node.name).collect();
+    let kept = there.iter().map(|(name, shard)| {
+        let mut names = desired(shard);
+        names.retain(|it| free.remove(it));
+        (*name, names)
+    });
+    let mut wanted: Vec<(&str, Names<'_>)> = kept.collect();
+    for (_, names) in wanted.iter_mut().filter(|(name, _)| *name == first) {
+        names.append(&mut free);
+    }
+    changes(&nodes, &wanted, &there)
+}
+
+/// The shards that there are, by name.
+fn shards(mirror: &Mirror) -> BTreeMap<&str, &NodeShard> {
+    let shards = mirror.list::<NodeShard>();
+    shards.map(|it| (&*it.metadata.name, &**it)).collect()
+}
+
+/// What has to be written of shards that are wanted, if it is worth it.
+fn changes(
+    nodes: &[Seen<'_>],
+    wanted: &[(&str, Names<'_>)],
+    there: &BTreeMap<&str, &NodeShard>,
+) -> Vec<Intent> {
+    let mut intents = Vec::new();
+    if !is_worth_it(nodes, wanted, there) {
         return intents;
     }
-    for (name, names) in &wanted {
+    for (name, names) in wanted {
         let spec = json!({ "nodesDesired": names });
         match there.get(name) {
             None => {
@@ -205,11 +255,13 @@ struct Seen<'a> {
     percent: i64,
 }
 
-/// All nodes, by name.
+/// All nodes, by name. As upstream counts them: pods that are going still have what they request, and those that
+/// the kubelet runs by itself do not count.
 fn nodes(mirror: &Mirror) -> Vec<Seen<'_>> {
     let seen = mirror.list::<Node>().map(|node| {
         let meta = &node.metadata;
-        let pods = mirror.pods_on(&meta.name).filter(|pod| is_active(pod));
+        let counts = |pod: &&Arc<Pod>| !pod.is_finished() && !pod.is_mirrored();
+        let pods = mirror.pods_on(&meta.name).filter(counts);
         let requests = pods.map(|pod| {
             let requests = requests_held(pod);
             requests.get(CPU).map_or(0, |cpu| cpu.milli_value())
@@ -224,10 +276,10 @@ fn nodes(mirror: &Mirror) -> Vec<Seen<'_>> {
     seen.collect()
 }
 
-/// A share in percent, at most all of it; of nothing everything is taken.
+/// A share in percent, at most all of it; of nothing it is none, as upstream has it.
 fn percent(part: i64, whole: i64) -> i64 {
     if whole <= 0 {
-        return 100;
+        return 0;
     }
     let part = i128::from(part.clamp(0, whole));
     let whole = i128::from(whole);

@@ -10,7 +10,7 @@ use std::sync::Arc;
 use api::core::{EndpointSlice, Pod, Service};
 use api::intent::{Intent, ObjectKey, Part};
 use api::kind::Kind;
-use api::volcano::{Command, JOB_FORWARDING, Job, JobStatus, PodGroup, Queue};
+use api::volcano::{Command, DEFAULT_QUEUE, JOB_FORWARDING, Job, JobStatus, PodGroup, Queue};
 use mirror::{Change, Index, Mirror, Object};
 use serde_json::json;
 
@@ -36,7 +36,6 @@ mod volumes;
 
 pub(crate) use group::{add_times, pod_requests};
 pub use obstacle::blocked_reasons;
-pub(crate) use restart::is_final;
 
 use crate::{Controller, Inputs, Outcome, Step, command, queue, write};
 use dependants::Dependants;
@@ -103,6 +102,15 @@ fn keys(mirror: &Mirror, change: &Change, keys: &mut Vec<ObjectKey>) {
             if change.before.is_none() || queue::opens(change) {
                 let jobs = mirror.keys(Index::VcJobQueue, "", &change.key.name);
                 keys.extend(jobs);
+            }
+            // A namespace may send groups of the default queue to it.
+            if queue::opens(change) {
+                let jobs = mirror.indexed::<Job>(Index::VcJobQueue, "", DEFAULT_QUEUE);
+                let lacks_group = |job: &&Arc<Job>| {
+                    let mut groups = mirror.owned_by::<PodGroup>(&job.metadata.uid);
+                    !job.status.state.phase.is_over() && groups.next().is_none()
+                };
+                keys.extend(jobs.filter(lacks_group).map(|job| key_of(job)));
             }
         }
         Kind::StorageClass => keys.extend(volumes::waiting_for_class(mirror)),
@@ -284,7 +292,7 @@ impl<'a> View<'a> {
     /// The name of the job's queue.
     fn queue(&self) -> &'a str {
         match &*self.job.spec.queue {
-            "" => api::volcano::DEFAULT_QUEUE,
+            "" => DEFAULT_QUEUE,
             queue => queue,
         }
     }
@@ -343,7 +351,7 @@ impl<'a> View<'a> {
         {
             intents.push(write::delete(Kind::PodGroup, &group.metadata));
         }
-        if is_final(phase) {
+        if phase.is_over() {
             intents.extend(upkeep::clear(self));
         }
         intents

@@ -38,7 +38,7 @@ fn step(inputs: &Inputs<'_>) -> Step {
         return Step::idle();
     };
     let (meta, state) = (&job.metadata, &job.status.state);
-    if meta.deletion_timestamp.is_some() || !vcjob::is_final(state.phase) {
+    if meta.deletion_timestamp.is_some() || !state.phase.is_over() {
         return Step::idle();
     }
     let (Some(seconds), Some(ended)) = (

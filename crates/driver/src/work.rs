@@ -39,7 +39,7 @@ pub(crate) enum Standing {
 pub(crate) enum Ended {
     /// Performed and seen.
     Done,
-    /// The world had moved on: only a newer event, which may end the back-off early.
+    /// The world had moved on, or stayed as it was: only a newer event, which may end the back-off early.
     Outdated,
     /// Refused, for a reason that an event does not lift.
     Failed { retry_after_ms: i64 },

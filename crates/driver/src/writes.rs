@@ -17,7 +17,9 @@ use crate::cycle::HoldId;
 use crate::request::{Request, RequestId};
 use crate::timers;
 use crate::work::{Ended, Passes, WorkKey};
-use effect::{Effect, ReadBack, has_controller, is_based_on, is_seen, is_version, read_back};
+use effect::{
+    Effect, ReadBack, changed_nothing, has_controller, is_based_on, is_seen, is_version, read_back,
+};
 use packed::Packed;
 
 /// Who waits for a write.
@@ -419,6 +421,10 @@ impl Writes {
     fn done(&mut self, id: FlightId, revision: u64, mirror: &Mirror, now: Time) -> Option<Over> {
         let flight = self.flights.get_mut(&id)?;
         let kind = flight.target.kind;
+        // A webhook takes it back, or a schema drops it: decided again at once it would be the same, for ever.
+        if matches!(flight.origin, Origin::Work(_)) && changed_nothing(&flight.effect, revision) {
+            return self.over(id, Ended::Outdated, None);
+        }
         if flight.origin == Origin::Note || !self.watched[kind as usize] {
             return self.over(id, Ended::Done, None);
         }

@@ -280,6 +280,25 @@ fn a_conflict_is_only_a_newer_event() {
     assert!(world.driver.is_quiet());
 }
 
+/// A webhook may set a field back, a schema may not know it.
+#[test]
+fn a_patch_that_changes_nothing_is_not_made_again_and_again() {
+    let mut world = world();
+    world.is_taking_back = true;
+    world.put("a", json!({ "mark": "1" }));
+    world.settle();
+    assert_eq!(world.writes(), ["patch a"]);
+    world.pass_ms(10_000);
+    let tries = world.writes().len();
+    assert!((5..15).contains(&tries), "{tries} tries");
+    // It hears at once of what may have lifted it.
+    world.is_taking_back = false;
+    world.put("a", json!({ "mark": "2" }));
+    world.settle();
+    assert_eq!(world.writes(), ["patch a"]);
+    assert!(world.driver.is_quiet());
+}
+
 #[test]
 fn s0_3_a_blocked_key_costs_nothing_and_s0_4_the_event_it_waits_for_wakes_it() {
     let mut world = world();

@@ -28,7 +28,8 @@ pub(crate) const VALIDATE: Webhook = Webhook {
 };
 
 /// A gang in the default queue goes to the queue that its namespace's annotation names: a new one,
-/// and one that is there already, so that applying its manifest again does not move it away.
+/// and one that is there already, so that applying its manifest again does not move it away. One that has
+/// a controller is not applied again: what that says of it counts, as upstream, where updates pass.
 fn mutate(case: &Case<'_>) -> Option<Value> {
     if text(&case.object["spec"], "queue") != DEFAULT_QUEUE {
         return None;
@@ -37,7 +38,8 @@ fn mutate(case: &Case<'_>) -> Option<Value> {
     let queue = namespace.as_ref().map_or("", |namespace| {
         text(&namespace["metadata"]["annotations"], QUEUE_OF_POD)
     });
-    let may_go = case.operation == Operation::Create || text(&case.old["spec"], "queue") == queue;
+    let is_applied = || text(&case.old["spec"], "queue") == queue && !has_controller(case.object);
+    let may_go = case.operation == Operation::Create || is_applied();
     if !may_go || queue.is_empty() {
         return None;
     }
@@ -46,6 +48,11 @@ fn mutate(case: &Case<'_>) -> Option<Value> {
             spec.insert("queue".to_owned(), queue.into());
         }
     })
+}
+
+fn has_controller(object: &Value) -> bool {
+    let owners = object["metadata"]["ownerReferences"].as_array();
+    owners.is_some_and(|owners| owners.iter().any(|it| it["controller"] == true))
 }
 
 fn validate(case: &Case<'_>) -> Result<Vec<String>, String> {

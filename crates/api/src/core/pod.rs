@@ -297,8 +297,12 @@ impl Pod {
     /// shows. Whoever ends it finds it there again.
     pub fn is_of_node(&self) -> bool {
         let mut owners = self.metadata.owner_references.iter();
-        owners.any(|owner| &*owner.kind == "DaemonSet")
-            || self.metadata.annotations.contains_key(MIRRORED)
+        owners.any(|owner| &*owner.kind == "DaemonSet") || self.is_mirrored()
+    }
+
+    /// Whether its node runs it by a file of its own, and only shows it.
+    pub fn is_mirrored(&self) -> bool {
+        self.metadata.annotations.contains_key(MIRRORED)
     }
 
     /// Whether its deletion was asked for.

@@ -31,18 +31,27 @@ const NAME_MAX: usize = 20;
 const INTERVAL: Duration = Duration::from_seconds(3_600);
 /// No source is asked more often.
 const INTERVAL_LEAST: Duration = Duration::from_seconds(10);
-/// Every node's own label, below the lowest tier.
-const HOSTNAME: &str = "kubernetes.io/hostname";
 
 /// By which sources hyper-nodes are found. What is not enabled is not in it.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct DiscoveryConf {
-    /// By labels of nodes: sorts of networks.
-    pub label: Option<Vec<LabelledNetwork>>,
-    /// By a fabric manager.
-    pub ufm: Option<Ufm>,
+    /// By labels of nodes, or why not.
+    pub label: Option<Result<LabelledNetworks, String>>,
+    /// By a fabric manager, or why not.
+    pub ufm: Option<Result<Ufm, String>>,
     /// Sources that are enabled and that there are not, in the order of the file.
     pub unknown: Vec<String>,
+    /// Rows that name no source, each with what is wrong.
+    pub unreadable: Vec<String>,
+}
+
+/// Sorts of networks, whose tiers are labels of nodes.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct LabelledNetworks {
+    /// Those that can be meant, by name.
+    pub networks: Vec<LabelledNetwork>,
+    /// Names of those that cannot, each with what is wrong with it: they say nothing about the others.
+    pub wrong: Vec<(String, String)>,
 }
 
 /// A sort of network, whose tiers are labels of nodes.
@@ -97,8 +106,8 @@ impl DiscoveryConf {
     /// Reads the file. It costs no more than a constant times its length.
     ///
     /// # Errors
-    /// What is wrong with it: nothing of it counts then. A source that there is not is nothing of that
-    /// kind, as it says nothing about the others.
+    /// What is wrong with it: nothing of it counts then. What is wrong with one source, or with one sort of
+    /// network, is nothing of that kind, as it says nothing about the others.
     pub fn read(text: &str) -> Result<DiscoveryConf, String> {
         if text.len() > BYTES_MAX {
             return Err(format!(
@@ -125,43 +134,59 @@ impl DiscoveryConf {
         let mut named = BTreeSet::new();
         for (at, row) in rows.iter().enumerate() {
             let wrong = |why: String| format!("{field}[{at}]: {why}");
-            let row: Written =
-                serde_json::from_value(row.clone()).map_err(|error| wrong(error.to_string()))?;
-            if !named.insert(row.source.clone()) {
-                return Err(wrong(format!("the source {} is named twice", row.source)));
-            }
-            conf.take(row).map_err(wrong)?;
+            let source = row["source"].as_str().unwrap_or_default().to_owned();
+            let read = serde_json::from_value::<Written>(row.clone());
+            let read = read.map_err(|error| wrong(error.to_string()));
+            let read = match named.insert(source.clone()) {
+                true => read,
+                false => Err(wrong(format!("the source {source} is named twice"))),
+            };
+            conf.take(&source, read, wrong);
         }
         Ok(conf)
     }
 
-    fn take(&mut self, row: Written) -> Result<(), String> {
-        if !row.enabled {
-            return Ok(());
+    /// Takes the row of a source, or what is wrong with it.
+    fn take(
+        &mut self,
+        source: &str,
+        read: Result<Written, String>,
+        wrong: impl Fn(String) -> String,
+    ) {
+        if read.as_ref().is_ok_and(|row| !row.enabled) {
+            return;
         }
-        match &*row.source {
-            "label" => self.label = Some(networks(&row.config)?),
-            "ufm" => self.ufm = Some(ufm(&row)?),
-            _ => self.unknown.push(row.source),
+        match (source, read) {
+            ("label", read) => {
+                let networks = read.and_then(|row| networks(&row.config).map_err(wrong));
+                self.label = Some(networks);
+            }
+            ("ufm", read) => self.ufm = Some(read.and_then(|row| ufm(&row).map_err(wrong))),
+            (_, Ok(row)) => self.unknown.push(row.source),
+            (_, Err(why)) => self.unreadable.push(why),
         }
-        Ok(())
     }
 }
 
-fn networks(config: &Value) -> Result<Vec<LabelledNetwork>, String> {
+fn networks(config: &Value) -> Result<LabelledNetworks, String> {
     let Value::Object(types) = &config["networkTopologyTypes"] else {
         return Err("networkTopologyTypes: a map is wanted".to_owned());
     };
     if types.len() > ROWS_MAX {
         return Err("networkTopologyTypes: so many are too many".to_owned());
     }
-    types
-        .iter()
-        .map(|(name, rows)| network(name, rows))
-        .collect()
+    let mut all = LabelledNetworks::default();
+    for (name, rows) in types {
+        match network(name, rows) {
+            Ok(network) => all.networks.push(network),
+            Err(why) => all.wrong.push((name.clone(), why)),
+        }
+    }
+    Ok(all)
 }
 
-/// One sort of network: its labels are written from the highest tier down, and end with the node's.
+/// One sort of network: its labels are written from the highest tier down, and end with one that stands for
+/// the node itself, whichever that is.
 fn network(name: &str, rows: &Value) -> Result<LabelledNetwork, String> {
     let wrong = |why: &str| format!("networkTopologyTypes.{name}: {why}");
     if name.is_empty() || name.len() > NAME_MAX {
@@ -183,9 +208,7 @@ fn network(name: &str, rows: &Value) -> Result<LabelledNetwork, String> {
     if tiers.iter().collect::<BTreeSet<_>>().len() < tiers.len() {
         return Err(wrong("a label is named twice"));
     }
-    if tiers.pop().as_deref() != Some(HOSTNAME) {
-        return Err(wrong("the last label has to be kubernetes.io/hostname"));
-    }
+    tiers.pop();
     tiers.reverse();
     Ok(LabelledNetwork {
         name: name.to_owned(),
@@ -232,9 +255,11 @@ mod tests {
         );
         let conf = conf.expect("nothing is wrong");
         assert_eq!(conf.unknown, ["roce"]);
-        let networks = conf.label.expect("labels are a source");
+        let label = conf.label.expect("labels are a source");
+        let networks = label.expect("nothing is wrong").networks;
         assert_eq!(networks[0].tiers, ["example.com/rack", "example.com/zone"]);
         let ufm = conf.ufm.expect("a manager is a source");
+        let ufm = ufm.expect("nothing is wrong");
         assert_eq!(ufm.address, "https://ufm.example.com");
         assert_eq!(ufm.interval_ms, 600_000);
         assert_eq!(
@@ -243,36 +268,55 @@ mod tests {
         );
     }
 
+    fn read(text: &str) -> DiscoveryConf {
+        DiscoveryConf::read(text).expect("the file is one")
+    }
+
     #[test]
-    fn what_cannot_be_meant_is_refused_as_a_whole() {
-        let row = |text: &str| format!("networkTopologyDiscovery: [{text}]");
-        let label = |text: &str| {
-            row(&format!(
-                "{{source: label, enabled: true, config: {{networkTopologyTypes: {{{text}}}}}}}"
-            ))
-        };
+    fn what_is_no_list_of_sources_is_refused_as_a_whole() {
+        let error = DiscoveryConf::read("networkTopologyDiscovery: 1");
+        let error = error.expect_err("it is no list");
+        assert!(error.contains("a list is wanted"), "{error}");
+        assert_eq!(read(""), DiscoveryConf::default());
+    }
+
+    #[test]
+    fn what_is_wrong_with_one_source_says_nothing_about_the_others() {
+        let conf = read(
+            "networkTopologyDiscovery: [{source: ufm, enabled: true}, {enabled: true}, {source: b, enabled: 1},\
+             {source: label, enabled: true, config: {networkTopologyTypes: {}}}]",
+        );
+        let error = conf.ufm.expect("it is enabled").expect_err("it lacks one");
+        assert!(error.contains("[0]: config.endpoint"), "{error}");
+        assert_eq!(conf.label, Some(Ok(LabelledNetworks::default())));
+        assert_eq!(conf.unreadable.len(), 2, "{:?}", conf.unreadable);
+        let twice = read("networkTopologyDiscovery: [{source: label}, {source: label}]");
+        let error = twice.label.expect("it is named");
+        let error = error.expect_err("it is named twice");
+        assert!(error.contains("named twice"), "{error}");
+    }
+
+    #[test]
+    fn what_is_wrong_with_one_network_says_nothing_about_the_others() {
         let host = "{nodeLabel: kubernetes.io/hostname}";
-        for (text, why) in [
-            ("networkTopologyDiscovery: 1".to_owned(), "a list is wanted"),
-            (row("{source: a}, {source: a}"), "named twice"),
-            (row("{source: ufm, enabled: true}"), "endpoint"),
-            (label("a: [{nodeLabel: b}]"), "the last label"),
+        for (network, why) in [
             (
-                label(&format!("a: [{{nodeLabel: b}}, {{nodeLabel: b}}, {host}]")),
+                format!("a: [{{nodeLabel: b}}, {{nodeLabel: b}}, {host}]"),
                 "twice",
             ),
-            (
-                label(&format!("a: [{{nodeLabel: a b}}, {host}]")),
-                "no label",
-            ),
-            (
-                label(&format!("a2345678901234567890x: [{host}]")),
-                "20 characters",
-            ),
+            (format!("a: [{{nodeLabel: a b}}, {host}]"), "no label"),
+            (format!("a2345678901234567890x: [{host}]"), "20 characters"),
         ] {
-            let error = DiscoveryConf::read(&text).expect_err(&text);
-            assert!(error.contains(why), "{text}: {error}");
+            let conf = read(&format!(
+                "networkTopologyDiscovery: [{{source: label, enabled: true, config: {{networkTopologyTypes: \
+                 {{{network}, good: [{{nodeLabel: b}}, {{nodeLabel: host}}]}}}}}}]"
+            ));
+            let label = conf.label.expect("it is enabled");
+            let label = label.expect("it is a map of networks");
+            assert_eq!(label.networks.len(), 1, "{network}");
+            assert_eq!(label.networks[0].tiers, ["b"], "{network}");
+            let (_, error) = &label.wrong[0];
+            assert!(error.contains(why), "{network}: {error}");
         }
-        assert_eq!(DiscoveryConf::read(""), Ok(DiscoveryConf::default()));
     }
 }

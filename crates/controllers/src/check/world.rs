@@ -1,10 +1,11 @@
 //! A small API server and the loop around the rows, for tests only.
 
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::{BTreeMap, BTreeSet, VecDeque};
 
 use api::intent::{Action, Intent, ObjectKey, Part, Propagation};
 use api::kind::Kind;
 use api::time::Time;
+use api::volcano::ShardingConf;
 use mirror::{Change, Mirror, Object};
 use serde_json::{Value, json};
 
@@ -39,6 +40,8 @@ pub(crate) struct World {
     heard: BTreeMap<(usize, ObjectKey), (Heard, Time)>,
     /// What whoever is asked says, by topic; who is not here does not answer.
     answers: BTreeMap<String, String>,
+    /// Commands, each of which is performed while the next questions are on their way.
+    meanwhile: VecDeque<String>,
     /// A kind of which nothing is heard.
     unheard: Option<Kind>,
     /// A kind of which nothing can be made, and why.
@@ -91,6 +94,7 @@ impl World {
             looked: BTreeMap::new(),
             heard: BTreeMap::new(),
             answers: BTreeMap::new(),
+            meanwhile: VecDeque::new(),
             unheard: None,
             barred: None,
             refusals: BTreeMap::new(),
@@ -122,7 +126,7 @@ impl World {
         std::mem::take(&mut self.printed)
     }
 
-    /// `apart`, `busy`, `calm`, `answer=topic: words`, `unheard=Job`, `heard`, `barred=Job why` (none is made), `kept=Job why` (none is deleted), `fixed=Job why` (none is patched, but in its status), `open`, `lifted` (which nobody hears of), `service_accounts`, `native_groups`, `first_status_waits`, `gate=slice`, `gate=dns`.
+    /// `apart`, `busy`, `calm`, `answer=topic: words`, `meanwhile=command` (is performed while questions are on their way), `shard=flag`, `unheard=Job`, `heard`, `barred=Job why` (none is made), `kept=Job why` (none is deleted), `fixed=Job why` (none is patched, but in its status), `open`, `lifted` (which nobody hears of), `service_accounts`, `native_groups`, `first_status_waits`, `gate=slice`, `gate=dns`.
     pub(crate) fn set(&mut self, setting: &str) {
         match setting {
             "apart" => self.is_apart = true,
@@ -151,6 +155,11 @@ impl World {
                     let (topic, answer) = words.split_once(": ").unwrap();
                     self.answers.insert(topic.to_owned(), answer.to_owned());
                 }
+                Some(("shard", flag)) => {
+                    let conf = ShardingConf::of_flags(&[flag]).unwrap();
+                    self.settings.sharding.conf = conf;
+                }
+                Some(("meanwhile", command)) => self.meanwhile.push_back(command.to_owned()),
                 Some(("unheard", kind)) => self.unheard = Some(super::kind(kind)),
                 Some((verb @ ("barred" | "fixed" | "kept"), words)) => {
                     let (kind, why) = words.split_once(' ').unwrap();
@@ -442,6 +451,9 @@ impl World {
         let until = ends.into_iter().min().unwrap_or(self.now);
         self.queue.insert(asker.clone());
         self.heard.insert(asker, (heard, until));
+        if let Some(command) = self.meanwhile.pop_front() {
+            super::perform(self, &command);
+        }
     }
 
     /// Lets the mirror hear of a kind again.

@@ -3,10 +3,11 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
+use api::core::ConfigMap;
 use api::core::Node;
 use api::intent::ObjectKey;
 use api::kind::Kind;
-use api::volcano::{HyperNode, LabelledNetwork};
+use api::volcano::{HyperNode, LabelledNetwork, LabelledNetworks};
 use mirror::{Change, Mirror};
 
 use super::{COMPONENT, Found, HYPER_NODES_MAX};
@@ -41,9 +42,10 @@ fn step(inputs: &Inputs<'_>) -> Step {
         Ok(conf) => conf,
         Err(why) => return Step::write(vec![super::warn(inputs, map, SOURCE, &why)]),
     };
-    let mut step = match conf.label.map(|networks| found(inputs.mirror, &networks)) {
+    let label = conf.label;
+    let mut step = match label.map(|it| it.and_then(|it| labelled(inputs, map, &it))) {
         None => Step::idle(),
-        Some(Ok(found)) => super::reconcile(inputs, SOURCE, &found),
+        Some(Ok(step)) => step,
         Some(Err(why)) => Step::write(vec![super::warn(inputs, map, SOURCE, &why)]),
     };
     // One of the sources tells of those that there are not.
@@ -52,7 +54,28 @@ fn step(inputs: &Inputs<'_>) -> Step {
         let why = "there is no such source, there are label and ufm";
         super::warn(inputs, map, source, why)
     }));
+    let unreadable = conf.unreadable.iter();
+    let unreadable = unreadable.map(|why| super::warn(inputs, map, "without a name", why));
+    step.intents.extend(unreadable);
     step
+}
+
+/// What becomes of the networks that can be meant; of one that cannot, its hyper-nodes are kept.
+fn labelled(
+    inputs: &Inputs<'_>,
+    map: &ConfigMap,
+    label: &LabelledNetworks,
+) -> Result<Step, String> {
+    let found = found(inputs.mirror, &label.networks)?;
+    let kept: Vec<String> = (label.wrong.iter())
+        .flat_map(|(name, _)| beginnings(name))
+        .collect();
+    let is_kept = |name: &str| kept.iter().any(|it| name.starts_with(&**it));
+    let mut step = super::reconcile(inputs, SOURCE, &found, is_kept);
+    let wrong = label.wrong.iter();
+    let told = wrong.map(|(_, why)| super::warn(inputs, map, SOURCE, why));
+    step.intents.extend(told);
+    Ok(step)
 }
 
 fn found(mirror: &Mirror, networks: &[LabelledNetwork]) -> Result<Vec<Found>, String> {
@@ -72,7 +95,9 @@ fn found(mirror: &Mirror, networks: &[LabelledNetwork]) -> Result<Vec<Found>, St
     let mut names = Names {
         before: super::found_before(mirror, SOURCE),
         taken: all.iter().flat_map(own).collect(),
+        others: BTreeMap::new(),
     };
+    names.sort_others();
     let mut found = Vec::new();
     for (network, places) in &all {
         // From the lowest tier up, so that what a tier is made of is named already.
@@ -146,9 +171,14 @@ fn places<'a>(mirror: &'a Mirror, network: &LabelledNetwork) -> Places<'a> {
     places
 }
 
-/// What hyper-nodes of one tier of a network begin with.
-fn stem(network: &LabelledNetwork, place: &Place<'_>) -> String {
-    format!("hypernode-{}-tier{}-", plain(&network.name), place.tier + 1)
+/// What hyper-nodes of a network begin with: ours, and those that upstream has found.
+fn beginnings(network: &str) -> [String; 2] {
+    [plain(network), cleaned(network)].map(|name| format!("hypernode-{name}-tier"))
+}
+
+/// The same of one tier of it.
+fn stems(network: &LabelledNetwork, place: &Place<'_>) -> [String; 2] {
+    beginnings(&network.name).map(|it| format!("{it}{}-", place.tier + 1))
 }
 
 /// The name that follows from a place.
@@ -157,7 +187,8 @@ fn own_name(network: &LabelledNetwork, place: &Place<'_>) -> String {
         .into_iter()
         .chain(place.values.iter().copied())
         .collect();
-    format!("{}{}", stem(network, place), stable_suffix(&parts))
+    let [stem, _] = stems(network, place);
+    format!("{stem}{}", stable_suffix(&parts))
 }
 
 /// Gives each place a name of its own.
@@ -168,38 +199,59 @@ struct Names<'a> {
     /// and those that were taken over. Racks of one name in two zones bear the same label, so that one of
     /// them would take the other's hyper-node, and both would write to it for ever.
     taken: BTreeSet<String>,
+    /// Names of the others that there are, by each label that they bear and its value.
+    others: BTreeMap<(&'a str, &'a str), BTreeSet<&'a str>>,
 }
 
-impl Names<'_> {
+impl<'a> Names<'a> {
+    /// Looks once at all that there are, so that a place need look only at those with its label.
+    fn sort_others(&mut self) {
+        for (name, it) in &self.before {
+            if self.taken.contains(*name) {
+                continue;
+            }
+            for (key, value) in &it.metadata.labels {
+                let names = self.others.entry((&**key, &**value)).or_default();
+                names.insert(name);
+            }
+        }
+    }
+
     /// The name of a place: of the hyper-node that stands for it already, else the one that follows from it.
-    fn of(&mut self, network: &LabelledNetwork, place: &Place<'_>) -> String {
+    fn of(&mut self, network: &'a LabelledNetwork, place: &'a Place<'a>) -> String {
         let own = own_name(network, place);
         if self.before.contains_key(&*own) {
             return own;
         }
-        let stem = stem(network, place);
-        let stands_for = |it: &HyperNode| {
-            let label = it.metadata.labels.get(&network.tiers[place.tier]);
-            label.is_some_and(|value| **value == *place.value())
-        };
-        let mut others = (self.before.range(&*stem..))
-            .take_while(|(name, _)| name.starts_with(&*stem))
-            .filter(|(name, _)| !self.taken.contains(**name));
-        let Some((name, _)) = others.find(|(_, it)| stands_for(it)) else {
+        let label = (&*network.tiers[place.tier], place.value());
+        let Some(others) = self.others.get_mut(&label) else {
             return own;
         };
-        let name = (*name).to_owned();
-        self.taken.insert(name.clone());
-        name
+        let stems = stems(network, place);
+        let may_stand = |name: &&str| {
+            let is_of_tier = stems.iter().any(|stem| name.starts_with(&**stem));
+            is_of_tier && !self.taken.contains(*name)
+        };
+        let Some(name) = others.iter().copied().find(may_stand) else {
+            return own;
+        };
+        others.remove(name);
+        self.taken.insert(name.to_owned());
+        name.to_owned()
     }
 }
 
 /// A name as part of another: small letters, digits and dashes.
 fn plain(name: &str) -> String {
-    let plain = |c: char| match c.to_ascii_lowercase() {
-        c if c.is_ascii_alphanumeric() => c,
+    let text = cleaned(name).replace('.', "-");
+    text.trim_matches('-').to_owned()
+}
+
+/// The same as upstream has it, with dots, and with dashes at its ends.
+fn cleaned(name: &str) -> String {
+    let clean = |c: char| match c.to_ascii_lowercase() {
+        c if c.is_ascii_alphanumeric() || c == '.' => c,
         _ => '-',
     };
-    let text: String = name.chars().map(plain).collect();
-    text.trim_matches('-').to_owned()
+    name.chars().map(clean).collect()
 }

@@ -46,8 +46,10 @@ fn step(inputs: &Inputs<'_>) -> Step {
     };
     let ufm = match conf.map(|conf| conf.ufm) {
         Ok(None) => return Step::idle(),
-        Ok(Some(ufm)) => ufm,
-        Err(why) => return Step::write(vec![super::warn(inputs, map, SOURCE, &why)]),
+        Ok(Some(Ok(ufm))) => ufm,
+        Ok(Some(Err(why))) | Err(why) => {
+            return Step::write(vec![super::warn(inputs, map, SOURCE, &why)]);
+        }
     };
     let question = question(&ufm);
     // An answer stands until it is asked again, whatever happens to hyper-nodes meanwhile.
@@ -60,7 +62,10 @@ fn step(inputs: &Inputs<'_>) -> Step {
         .and_then(|text| found(inputs.mirror, text));
     // What it tells may be meant once other nodes are there.
     let (step, again_ms) = match found {
-        Ok(found) => (super::reconcile(inputs, SOURCE, &found), ufm.interval_ms),
+        Ok(found) => (
+            super::reconcile(inputs, SOURCE, &found, |_| false),
+            ufm.interval_ms,
+        ),
         Err(why) => {
             let warning = super::warn(inputs, map, SOURCE, &why);
             (Step::write(vec![warning]), question.fails_ms)

@@ -12,6 +12,7 @@ use mirror::Mirror;
 
 use super::Member;
 use crate::ranking::is_active;
+use crate::write::stable_suffix;
 use crate::{Heard, Inquiry, Whom};
 
 /// Between two turns of questions, in milliseconds.
@@ -137,7 +138,7 @@ fn pods<'a>(mirror: &'a Mirror, job: &Job, task: &Task) -> Option<Vec<&'a Arc<Po
 fn question(pod: &Pod, port: i32, request: Option<&HttpProbe>) -> Inquiry {
     let (namespace, name) = (&pod.metadata.namespace, &pod.metadata.name);
     let about = match request {
-        Some(request) => format!("http {port}{}", path(request)),
+        Some(request) => format!("http {port}{}{}", path(request), with_headers(request)),
         None => format!("tcp {port}"),
     };
     let request = request.map(|request| {
@@ -163,4 +164,14 @@ fn question(pod: &Pod, port: i32, request: Option<&HttpProbe>) -> Inquiry {
 
 fn path(request: &HttpProbe) -> String {
     format!("/{}", request.path.trim_start_matches('/'))
+}
+
+/// What tells a request from one for the same path with other header fields, whose values nobody is told.
+fn with_headers(request: &HttpProbe) -> String {
+    let fields = request.http_header.iter();
+    let fields: Vec<&str> = fields.flat_map(|it| [&*it.name, &*it.value]).collect();
+    match fields.is_empty() {
+        true => String::new(),
+        false => format!(", {}", stable_suffix(&fields)),
+    }
 }

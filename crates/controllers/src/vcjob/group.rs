@@ -282,7 +282,7 @@ pub(super) fn of_priority(mirror: &Mirror, change: &Change) -> Vec<ObjectKey> {
     let of_task = |task: &Task| task.template["spec"]["priorityClassName"] == *name;
     let names = |job: &&Arc<Job>| {
         let spec = &job.spec;
-        let is_over = super::is_final(job.status.state.phase);
+        let is_over = job.status.state.phase.is_over();
         !is_over && (&*spec.priority_class_name == name || spec.tasks.iter().any(of_task))
     };
     let jobs = mirror.list::<Job>().filter(names);

@@ -121,11 +121,3 @@ pub(super) fn is_killing(phase: JobPhase) -> bool {
             | JobPhase::Failed
     )
 }
-
-/// Phases that are never left.
-pub(crate) fn is_final(phase: JobPhase) -> bool {
-    matches!(
-        phase,
-        JobPhase::Completed | JobPhase::Terminated | JobPhase::Failed
-    )
-}

@@ -16,7 +16,7 @@ use super::delay::{Notes, Subject};
 use super::obstacle::{Obstacle, WORDS, Word};
 use super::phase::{self, Move};
 use super::policy::{Advice, Wanted};
-use super::restart::{LAST_KILL, LastKill, is_final, is_killing};
+use super::restart::{LAST_KILL, LastKill, is_killing};
 use super::roster::{Counts, Member, Roster, retry_of};
 use super::{View, counted, group, kept, marked, policy, volumes};
 use crate::command;
@@ -150,7 +150,7 @@ pub(super) fn next(view: &View<'_>, obstacle: Option<&Obstacle>) -> Next {
             next.notes.push(note);
         }
     }
-    if !is_final(status.state.phase) {
+    if !status.state.phase.is_over() {
         status.min_available = job.spec.min_available();
     }
     act(view, &mut next);
@@ -505,7 +505,7 @@ fn count(view: &View<'_>, next: &mut Next) -> Counts {
 fn explain(view: &View<'_>, obstacle: Option<&Obstacle>, next: &mut Next) {
     let before = &view.job.status.state;
     let state = &mut next.status.state;
-    if next.is_moved || is_final(state.phase) {
+    if next.is_moved || state.phase.is_over() {
         return;
     }
     if let Some(obstacle) = obstacle {

@@ -114,6 +114,16 @@ pub(super) fn is_seen(effect: &Effect, target: &ObjectKey, revision: u64, mirror
     }
 }
 
+/// Whether a patch was taken and left its object as it was: the answer's revision is the one that it was for.
+pub(super) fn changed_nothing(effect: &Effect, revision: u64) -> bool {
+    match effect {
+        Effect::Patch {
+            resource_version, ..
+        } => resource_version.parse::<u64>() == Ok(revision),
+        Effect::Create { .. } | Effect::Delete { .. } | Effect::Bind { .. } => false,
+    }
+}
+
 /// Whether the mirror still shows what a write was based on, if that is one version of its object.
 pub(super) fn is_based_on(effect: &Effect, target: &ObjectKey, mirror: &Mirror) -> bool {
     is_version(effect, mirror.object(target))

@@ -54,6 +54,8 @@ pub struct World {
     pub lost: VecDeque<Lost>,
     /// The revision that the next list claims, if it lies.
     pub list_revision: Option<u64>,
+    /// Whether whatever a patch changes is taken back before it is stored.
+    pub is_taking_back: bool,
 }
 
 /// Says something to a question, or never does.
@@ -111,6 +113,7 @@ impl World {
             list_refusals: VecDeque::new(),
             lost: VecDeque::new(),
             list_revision: None,
+            is_taking_back: false,
         }
     }
 
@@ -499,6 +502,12 @@ impl World {
             ) => {
                 if held["metadata"]["resourceVersion"] != json!(resource_version) {
                     return WriteOutcome::Refused(refusal(409, "Conflict"));
+                }
+                if self.is_taking_back {
+                    return WriteOutcome::Done {
+                        revision: resource_version.parse().expect("it is a number"),
+                        uid: held["metadata"]["uid"].as_str().unwrap_or_default().into(),
+                    };
                 }
                 merge(&mut held, patch);
                 self.commit(key.0, &key.1, held)

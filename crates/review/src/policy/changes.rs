@@ -61,7 +61,7 @@ const CHANGES: &[Change] = &[
     make(
         PODGROUPS,
         UPDATES,
-        "has(object.spec.queue) && object.spec.queue == 'default' && has(oldObject.spec.queue) && has(namespaceObject.metadata.annotations) && 'scheduling.volcano.sh/queue-name' in namespaceObject.metadata.annotations && oldObject.spec.queue != '' && oldObject.spec.queue == namespaceObject.metadata.annotations['scheduling.volcano.sh/queue-name']",
+        "has(object.spec.queue) && object.spec.queue == 'default' && has(oldObject.spec.queue) && has(namespaceObject.metadata.annotations) && 'scheduling.volcano.sh/queue-name' in namespaceObject.metadata.annotations && oldObject.spec.queue != '' && oldObject.spec.queue == namespaceObject.metadata.annotations['scheduling.volcano.sh/queue-name'] && !(has(object.metadata.ownerReferences) && object.metadata.ownerReferences.exists(it, has(it.controller) && it.controller))",
         "/spec/queue",
         "oldObject.spec.queue",
     ),
