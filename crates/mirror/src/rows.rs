@@ -34,7 +34,7 @@ use api::volcano::{
 };
 use model::{
     CardFamily, Cards, Counted, GangPhase, GangSpec, GangStatus, Key, NodeSpec, Ownership,
-    Priority, QueueSpec, Shown, Tables, Taint, TaintEffect, Vector, Verdict,
+    Priority, QueueSpec, Shown, Tables, Taint, TaintEffect, Verdict,
 };
 
 pub(crate) use amounts::resource_list;
