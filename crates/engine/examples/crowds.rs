@@ -236,6 +236,8 @@ fn claims(tables: &mut Tables) {
         let charge = Charge {
             claim,
             amounts: vec![(gpu, 1)],
+            unasked: Vec::new(),
+            is_own: false,
         };
         tables.put_task(task(&gang, vec![charge]));
         tables.put_gang(gang);

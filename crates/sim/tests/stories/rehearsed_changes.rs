@@ -511,7 +511,7 @@ fn a_rule_taints_the_devices_of_a_copy() {
     // What waits since there is no device, and starts where one comes that nobody has tainted.
     let bare: Vec<Value> = (waits.iter().chain([&class, &claim])).cloned().collect();
     let starts = |cluster: Vec<Value>, changes: &[Value]| tried(cluster, changes).starts.len();
-    assert_eq!(starts(bare.clone(), &[slice.clone()]), 1);
+    assert_eq!(starts(bare.clone(), std::slice::from_ref(&slice)), 1);
     assert_eq!(
         starts(bare.clone(), &[everything.clone(), slice.clone()]),
         0
