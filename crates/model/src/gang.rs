@@ -364,6 +364,8 @@ pub struct Gang {
     pub(crate) inqueue: Vector,
     pub(crate) inqueue_whole: Vector,
     pub(crate) elastic: Vector,
+    /// Whether that is all that it holds, for want of a minimum.
+    pub(crate) all_elastic: bool,
     pub(crate) unsettled: bool,
     /// Whether the wall spoke since the status on its way was planned.
     pub(crate) fed: bool,
@@ -410,6 +412,7 @@ impl Gang {
             inqueue: Vector::ZERO,
             inqueue_whole: Vector::ZERO,
             elastic: Vector::ZERO,
+            all_elastic: false,
             unsettled: false,
             fed: false,
         }

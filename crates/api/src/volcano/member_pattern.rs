@@ -10,7 +10,7 @@
 pub const MEMBER_PATTERN_BYTES_MAX: usize = 1 << 20;
 
 /// The most memory that the compiled patterns of one hyper-node may take together, in bytes.
-pub const MEMBER_PATTERNS_BYTES_MAX: usize = 4 << 20;
+pub const MEMBER_PATTERNS_BYTES_MAX: usize = 8 << 20;
 
 /// However small a pattern is, it counts for so many bytes.
 const BYTES_MIN: usize = 4 << 10;

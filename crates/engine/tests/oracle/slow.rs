@@ -210,7 +210,8 @@ impl Cluster {
         let inside = sum(inside.filter(can_be));
         let more_than_minimum = |other: &Member| match other.gang.states_minimum {
             true => beyond(self.held_by(other), self.minimum(&other.gang)),
-            false => [0; 3],
+            // Who states no minimum has one of nothing.
+            false => self.held_by(other),
         };
         let elastic = sum(self.of_queue(queue).map(more_than_minimum));
         let held = self.held_in(queue);

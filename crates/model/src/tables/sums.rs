@@ -538,8 +538,12 @@ impl Tables {
         let mut whole = Vector::ZERO;
         let mut elastic = Vector::ZERO;
         let is_group = gang.known && !gang.spec.lone && !gang.spec.native;
-        if is_group && gang.spec.min_resources.is_none() {
-            // A.2: who states no minimum has one of nothing. Pods without a group of ours cannot state any.
+        // A.2: who states no minimum has one of nothing. Pods without a group of ours cannot state any.
+        let is_all_elastic = is_group && gang.spec.min_resources.is_none();
+        if std::mem::replace(&mut gang.all_elastic, is_all_elastic) && is_all_elastic {
+            return self.settle_elastic(id);
+        }
+        if is_all_elastic {
             elastic = gang.allocated.clone();
         }
         if let (Some(min), true) = (&gang.spec.min_resources, gang.known) {
@@ -586,6 +590,26 @@ impl Tables {
             return;
         }
         self.mark_shares();
+    }
+
+    /// Of a gang all of which is elastic, as before. That grows and shrinks with what it holds, so that nobody
+    /// may be let in for it.
+    fn settle_elastic(&mut self, id: GangId) {
+        let gang = self.gangs.row_mut(id.index());
+        let more = gang.allocated.minus(&gang.elastic);
+        if more.is_zero() {
+            return;
+        }
+        gang.elastic.add(&more);
+        let Some(queue) = gang.queue else {
+            return;
+        };
+        self.queues.row_mut(queue.index()).elastic.add(&more);
+        let more = TreeSums {
+            elastic: more,
+            ..TreeSums::default()
+        };
+        self.add_tree(Some(queue), &more, Sign::Add);
     }
 
     /// Takes the gang's enqueued sums away at once, before it moves or goes.
