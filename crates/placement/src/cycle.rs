@@ -18,6 +18,7 @@ use crate::footing::Asker;
 use crate::order::Heap;
 use crate::plugin::{Room, Score, View};
 use crate::plugins::predicates::volumes;
+use crate::plugins::ready_without_promises;
 use crate::rules::{Company, Rules, State};
 use crate::together::{self, Home};
 use crate::turns::Turns;
@@ -278,6 +279,12 @@ impl<'a, 't> Cycle<'a, 't> {
         self.until.is_some_and(has_all)
     }
 
+    /// Whether enough tasks of the gang have a place: really, not by counting tasks that request nothing and
+    /// have none.
+    pub(crate) fn is_enough(&self, gang: GangId) -> bool {
+        self.rules.job_ready(self.view(), gang) && ready_without_promises(self.trial.tables(), gang)
+    }
+
     pub(crate) fn view(&self) -> View<'_> {
         self.rules.view(self.trial.tables(), &self.state)
     }
@@ -285,7 +292,7 @@ impl<'a, 't> Cycle<'a, 't> {
     /// Room is kept for so many tasks of the gang until others have left.
     pub(crate) fn kept_for(&self, gang: GangId, tasks: u32) -> Outcome {
         let reason = Arc::new(Reason::WaitsForRelease { tasks });
-        if self.rules.job_ready(self.view(), gang) {
+        if self.is_enough(gang) {
             Outcome::Extras(reason, Lacks::default())
         } else {
             Outcome::WaitsForPromise(reason)

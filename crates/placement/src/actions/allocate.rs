@@ -54,7 +54,7 @@ fn run(cycle: &mut Cycle<'_, '_>) {
         Turn::Done
     });
     begun.extend(starved);
-    eligible.retain(|row| !begun.contains(row) || is_enough(cycle, row.1));
+    eligible.retain(|row| !begun.contains(row) || cycle.is_enough(row.1));
     cycle.take_turns(eligible, turn);
 }
 
@@ -90,7 +90,7 @@ fn place(cycle: &mut Cycle<'_, '_>, queue: QueueId, gang: GangId) -> Turn {
         let reason = Arc::new(reason);
         give_back(cycle, gang);
         // A gang that had turns before keeps what they brought.
-        let outcome = if cycle.rules.job_ready(cycle.view(), gang) {
+        let outcome = if cycle.is_enough(gang) {
             Outcome::Extras(reason, Lacks::default())
         } else {
             Outcome::WaitsForShares(reason)
@@ -100,7 +100,7 @@ fn place(cycle: &mut Cycle<'_, '_>, queue: QueueId, gang: GangId) -> Turn {
     }
     // Tasks that request nothing are placed here, too, where they must be close together.
     if parts::are_asked_for(view.tables, gang) {
-        return match is_enough(cycle, gang) {
+        return match cycle.is_enough(gang) {
             true => close::one_more(cycle, queue, gang),
             false => close::whole(cycle, queue, gang),
         };
@@ -352,7 +352,7 @@ pub(super) fn start(
     let mut attempt = Attempt::default();
     attempt.gather(cycle, queue, gang);
     for asking in [Asking::Something, Asking::Nothing] {
-        if is_enough(cycle, gang) {
+        if cycle.is_enough(gang) {
             break;
         }
         let is_close = parts::are_asked_for(cycle.trial.tables(), gang);
@@ -361,7 +361,7 @@ pub(super) fn start(
             break;
         }
         for task in waiting_tasks(cycle, gang, asking) {
-            if is_enough(cycle, gang) {
+            if cycle.is_enough(gang) {
                 break;
             }
             let tables = cycle.trial.tables();
@@ -370,7 +370,7 @@ pub(super) fn start(
             }
         }
     }
-    if is_enough(cycle, gang) {
+    if cycle.is_enough(gang) {
         return Ok(());
     }
     if pack::is_worth_a_try(cycle, gang, &attempt.places) {
@@ -452,11 +452,6 @@ pub(super) fn started(cycle: &mut Cycle<'_, '_>, gang: GangId) -> Turn {
         0 => Turn::Done,
         _ => Turn::Again,
     }
-}
-
-/// Enough tasks have a place: really, not by counting tasks that request nothing and have none.
-pub(super) fn is_enough(cycle: &Cycle<'_, '_>, gang: GangId) -> bool {
-    cycle.rules.job_ready(cycle.view(), gang) && ready_without_promises(cycle.trial.tables(), gang)
 }
 
 fn gated_or_backfill(cycle: &mut Cycle<'_, '_>, gang: GangId) {

@@ -4,7 +4,7 @@ use std::collections::BTreeSet;
 
 use model::{GangId, NodeId, QueueId, Reason, ShapeId, TaskId};
 
-use super::allocate::{Asking, Obstacle, is_enough, try_task, waiting_tasks};
+use super::allocate::{Asking, Obstacle, try_task, waiting_tasks};
 use crate::coupling::{self, Lot};
 use crate::cycle::{Cycle, Lacks, Placed};
 use crate::plugin::Room;
@@ -78,7 +78,7 @@ impl Attempt {
         }
         waiting.extend(waiting_tasks(cycle, gang, Asking::Nothing));
         for group in together::groups(cycle.trial.tables(), &waiting) {
-            if is_enough(cycle, gang) {
+            if cycle.is_enough(gang) {
                 return;
             }
             let (Some(task), Some(node)) = (group.first(), together::meet(cycle, &group)) else {

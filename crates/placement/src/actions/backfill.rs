@@ -4,7 +4,7 @@
 use std::collections::BTreeSet;
 use std::sync::Arc;
 
-use model::{GangId, Phase, QueueId, Reason, ShapeId, Tables, TaskId};
+use model::{GangId, NoFit, Phase, QueueId, Reason, ShapeId, Tables, TaskId};
 
 use crate::actions::allocate::{Asking, eligible, promise_again, take_some_back, waiting_tasks};
 use crate::actions::attempt::Hopeless;
@@ -118,18 +118,36 @@ fn fill(cycle: &mut Cycle<'_, '_>, queue: QueueId, gang: GangId) {
         return;
     }
     cycle.moves += 1;
-    match (reason, cycle.outcomes.get(&gang)) {
+    // Whoever found a place here keeps it.
+    lacks.placed = Placed::default();
+    let outcome = match (cycle.outcomes.remove(&gang), reason) {
         // What allocate found out about tasks that request something weighs more.
-        (_, Some(Outcome::Extras(..))) => {}
-        (Some(reason), _) => {
-            // Whoever found a place here keeps it.
-            lacks.placed = Placed::default();
-            cycle.outcomes.insert(gang, Outcome::Extras(reason, lacks));
+        (Some(extras @ Outcome::Extras(..)), _) => extras,
+        (Some(Outcome::WaitsForRoom(said, others)), _) => {
+            lacks.shapes.extend(others.shapes);
+            lacks.shares |= others.shares;
+            let said = match &*said {
+                Reason::NoFit(no_fit) => {
+                    let (fits, wanted) = counted(cycle.trial.tables(), gang);
+                    let no_fit = NoFit {
+                        fits,
+                        wanted,
+                        ..(**no_fit).clone()
+                    };
+                    Arc::new(Reason::NoFit(Box::new(no_fit)))
+                }
+                _ => said,
+            };
+            Outcome::Extras(said, lacks)
         }
-        (None, _) => {
-            cycle.outcomes.insert(gang, Outcome::Whole);
+        (Some(Outcome::WaitsForShares(said)), _) => {
+            lacks.shares = true;
+            Outcome::Extras(said, lacks)
         }
-    }
+        (Some(Outcome::WaitsForPromise(said)), _) | (_, Some(said)) => Outcome::Extras(said, lacks),
+        (_, None) => Outcome::Whole,
+    };
+    cycle.outcomes.insert(gang, outcome);
 }
 
 /// Why some of the gang's tasks that request nothing have no place, if some have none: the first that found no
@@ -146,12 +164,16 @@ fn why(
     let Some(task) = homeless else {
         return denied;
     };
-    let tables = cycle.trial.tables();
+    let (fits, wanted) = counted(cycle.trial.tables(), gang);
+    Some(Reason::NoFit(diagnosis::no_fit(cycle, task, fits, wanted)))
+}
+
+/// How many of the gang's tasks fit, and of how many that is said: of all, or of those that it starts with.
+fn counted(tables: &Tables, gang: GangId) -> (u32, u32) {
     let row = tables.gang(gang);
     let wanted = match ready_without_promises(tables, gang) {
         true => u32::try_from(row.tasks.len()).unwrap_or(u32::MAX),
         false => row.spec.min_member,
     };
-    let fits = tables.ready(gang);
-    Some(Reason::NoFit(diagnosis::no_fit(cycle, task, fits, wanted)))
+    (tables.ready(gang), wanted)
 }

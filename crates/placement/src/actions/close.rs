@@ -7,8 +7,7 @@ use std::sync::Arc;
 use model::{Closeness, GangId, NodeId, QueueId, Reason, ShapeId, TaskId};
 
 use crate::actions::allocate::{
-    Asking, fail, finding, is_enough, promise_again, start, started, take_promises_back,
-    waiting_tasks,
+    Asking, fail, finding, promise_again, start, started, take_promises_back, waiting_tasks,
 };
 use crate::actions::attempt::Attempt;
 use crate::arguments::Switched;
@@ -202,13 +201,13 @@ fn start_in_parts(
 ) -> Result<(), Box<Attempt>> {
     let mut attempt = Attempt::default();
     for part in in_order(cycle, gang) {
-        if is_enough(cycle, gang) {
+        if cycle.is_enough(gang) {
             break;
         }
         match part.is_loose {
             true => {
                 for task in waiting_of(cycle, gang, &part.tasks) {
-                    if is_enough(cycle, gang) {
+                    if cycle.is_enough(gang) {
                         break;
                     }
                     attempt.place(cycle, queue, task);
@@ -217,7 +216,7 @@ fn start_in_parts(
             false => part.place(cycle, queue, gang, &mut attempt),
         }
     }
-    match is_enough(cycle, gang) {
+    match cycle.is_enough(gang) {
         true => Ok(()),
         false => Err(Box::new(attempt)),
     }

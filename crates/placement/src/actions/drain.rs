@@ -57,8 +57,7 @@ pub(super) fn first(
     eligible: &[(QueueId, GangId)],
 ) -> Vec<(QueueId, GangId)> {
     let view = cycle.view();
-    let starves =
-        |row: &&(QueueId, GangId)| is_overdue(view, row.1) && !cycle.rules.job_ready(view, row.1);
+    let starves = |row: &&(QueueId, GangId)| is_overdue(view, row.1) && !cycle.is_enough(row.1);
     let standing = |(queue, gang): (QueueId, GangId)| {
         let (queue_row, gang_row) = (view.tables.queue(queue), view.tables.gang(gang));
         (queue, queue_row.spec.priority, gang_row.priority)

@@ -50,7 +50,7 @@ pub(super) fn tell(cycle: &mut Cycle<'_, '_>, gang: GangId, reason: Reason) {
         shares: true,
         ..Lacks::default()
     };
-    let outcome = match cycle.rules.job_ready(cycle.view(), gang) {
+    let outcome = match cycle.is_enough(gang) {
         true => Outcome::Extras(Arc::new(reason), lacks),
         false => Outcome::WaitsForShares(Arc::new(reason)),
     };

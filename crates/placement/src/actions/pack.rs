@@ -8,7 +8,7 @@ use std::sync::Arc;
 
 use model::{GangId, NodeId, Phase, QueueId, Share, TaskId};
 
-use crate::actions::allocate::{Asking, is_enough, waiting_tasks};
+use crate::actions::allocate::{Asking, waiting_tasks};
 use crate::cycle::Cycle;
 use crate::plugin::Room;
 use crate::together;
@@ -99,7 +99,7 @@ struct Group {
 impl Search {
     /// Places tasks of the first group, then of the others, until there are enough.
     fn place(&mut self, cycle: &mut Cycle<'_, '_>, groups: &[Vec<TaskId>], at: &Group) -> bool {
-        if is_enough(cycle, self.gang) {
+        if cycle.is_enough(self.gang) {
             return true;
         }
         let [group, others @ ..] = groups else {

@@ -112,7 +112,10 @@ impl CardRules {
         let amounts: Vec<_> = amounts
             .into_iter()
             .filter(|(_, amount)| *amount > 0)
-            .map(|(name, amount)| (tables.kind(name), amount.saturating_mul(1_000)))
+            // The operator's names: what tenants name takes no place from them.
+            .filter_map(|(name, amount)| {
+                Some((tables.offered_kind(name)?, amount.saturating_mul(1_000)))
+            })
             .collect();
         let own = format!("{OWN}{}", pod.metadata.name);
         (!amounts.is_empty()).then(|| Charge {

@@ -38,10 +38,13 @@ pub(in crate::rows) fn charges(
             !dimension.is_empty() && !asked.contains(*name)
         });
         let unasked: Vec<_> = unasked.map(|name| tables.kind(name)).collect();
-        let amounts: Vec<_> = amounts
-            .into_iter()
-            .map(|(name, amount)| (tables.kind(&name), amount))
-            .collect();
+        // Several of them may be beyond the known kinds, and so of one.
+        let mut by_kind = BTreeMap::<_, i64>::new();
+        for (name, amount) in amounts {
+            let sum = by_kind.entry(tables.kind(&name)).or_default();
+            *sum = sum.saturating_add(amount);
+        }
+        let amounts: Vec<_> = by_kind.into_iter().collect();
         if !amounts.is_empty() {
             let claim = Key::new(&**namespace, &*name);
             charges.push(Charge {

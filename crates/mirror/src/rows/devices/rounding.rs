@@ -15,7 +15,7 @@ use super::{Judge, pools};
 use crate::held::{Change, Mirror};
 use crate::rows::Rows;
 
-/// So many answers are kept; beyond that all are looked for anew.
+/// So many answers are kept; what is asked beyond that is looked for each time.
 const ANSWERS_MAX: usize = 4_096;
 
 /// Thousandths by dimension.
@@ -45,44 +45,52 @@ impl Rounding {
         let Ok(question) = texts.and_then(|texts| judge.number(texts)) else {
             return as_asked(&asked);
         };
-        if self.answers.len() >= ANSWERS_MAX {
-            self.answers.clear();
-        }
         let question = (question, asked);
         let answer = self.answers.get(&question).cloned();
         answer.unwrap_or_else(|| {
             let answer = of_all(mirror, judge, &question);
-            self.answers.insert(question, answer.clone());
+            if self.answers.len() < ANSWERS_MAX {
+                self.answers.insert(question, answer.clone());
+            }
             answer
         })
     }
 
     /// A slice has changed. Whether something is answered otherwise now.
     fn hear(&mut self, mirror: &Mirror, judge: &mut Judge, change: &Change) -> bool {
-        let mut is_news = false;
+        // What was answered beyond the bound is not kept: it may be otherwise.
+        let mut is_news = self.answers.len() >= ANSWERS_MAX;
         for (question, most) in &mut self.answers {
+            let mut own = as_asked(&question.1);
+            if let Some(slice) = change.after::<ResourceSlice>() {
+                add_slice(judge, slice, question, &mut own);
+            }
             // It may have been the only one that gives the most; what its devices said is forgotten.
-            let gone = change.before::<ResourceSlice>().map(|slice| {
-                let parted = slice.spec.devices.iter().filter(|it| is_parted(it));
-                let given = parted.filter_map(|device| given(device, &question.1));
-                given
-                    .flatten()
-                    .any(|it| most.get(&it.dimension) == Some(&it.amount))
+            let before = change.before::<ResourceSlice>().into_iter();
+            let parted =
+                before.flat_map(|slice| slice.spec.devices.iter().filter(|it| is_parted(it)));
+            let given = parted.filter_map(|device| given(device, &question.1));
+            let is_lost = given.flatten().any(|it| {
+                let (most, own) = (most.get(&it.dimension), own.get(&it.dimension));
+                most == Some(&it.amount) && own < most
             });
-            let answer = match change.after::<ResourceSlice>() {
-                _ if gone == Some(true) => of_all(mirror, judge, question),
-                Some(slice) => {
-                    let mut answer = most.clone();
-                    add_slice(judge, slice, question, &mut answer);
-                    answer
-                }
-                None => continue,
+            let answer = match is_lost {
+                true => of_all(mirror, judge, question),
+                false => larger(most, own),
             };
             is_news |= *most != answer;
             *most = answer;
         }
         is_news
     }
+}
+
+fn larger(most: &Most, mut other: Most) -> Most {
+    for (dimension, amount) in most {
+        let larger = other.entry(dimension.clone()).or_default();
+        *larger = (*larger).max(*amount);
+    }
+    other
 }
 
 fn as_asked(asked: &[Taking]) -> Most {
