@@ -241,10 +241,11 @@ impl<'a> View<'a> {
 
     /// Deletes what is left of the jobs, those included whose templates were taken out of the flow.
     fn removals(&self) -> impl Iterator<Item = Intent> {
-        let uid = &self.it.metadata.uid;
+        let (uid, namespace) = (&self.it.metadata.uid, &self.it.metadata.namespace);
         let jobs = self.inputs.mirror.owned_by::<Job>(uid);
-        let is_left =
-            |meta: &ObjectMeta| meta.is_controlled_by(uid) && meta.deletion_timestamp.is_none();
+        // Anybody may name the flow as the owner of something elsewhere.
+        let is_own = |meta: &ObjectMeta| meta.is_controlled_by(uid) && meta.namespace == *namespace;
+        let is_left = move |meta: &ObjectMeta| is_own(meta) && meta.deletion_timestamp.is_none();
         let jobs = jobs.filter(move |job| is_left(&job.metadata));
         jobs.take(self.inputs.settings.writes_per_step_max)
             .map(|job| write::delete(Kind::VcJob, &job.metadata))

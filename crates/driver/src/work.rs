@@ -115,6 +115,11 @@ impl Entry {
         }
     }
 
+    /// Whether an event ends its pause: what it knew was old, and it has not failed too often by that.
+    fn is_hasty(&self) -> bool {
+        self.is_outdated && !self.is_stuck
+    }
+
     fn is_forgettable(&self) -> bool {
         !self.is_queued
             && !self.is_dirty
@@ -233,7 +238,7 @@ impl WorkQueue {
             return;
         }
         if let Some(until) = entry.backs_off_until.filter(|until| *until > now)
-            && !entry.is_outdated
+            && !entry.is_hasty()
         {
             entry.is_dirty = true;
             if entry.is_stuck {
@@ -485,7 +490,7 @@ impl Due {
         entry.failures = entry.failures.saturating_add(1);
         entry.is_outdated = entry.round == Ended::Outdated;
         let failures = entry.failures;
-        if entry.is_outdated && entry.is_dirty {
+        if entry.is_hasty() && entry.is_dirty {
             self.queue(entry, work);
             return Round::failed(failures);
         }

@@ -41,8 +41,8 @@ pub struct DiscoveryConf {
     pub ufm: Option<Result<Ufm, String>>,
     /// Sources that are enabled and that there are not, in the order of the file.
     pub unknown: Vec<String>,
-    /// Rows that name no source, each with what is wrong.
-    pub unreadable: Vec<String>,
+    /// Rows that cannot be read, by the source that they name, empty for none: what is wrong with each.
+    pub unreadable: Vec<(String, String)>,
 }
 
 /// Sorts of networks, whose tiers are labels of nodes.
@@ -163,7 +163,7 @@ impl DiscoveryConf {
             }
             ("ufm", read) => self.ufm = Some(read.and_then(|row| ufm(&row).map_err(wrong))),
             (_, Ok(row)) => self.unknown.push(row.source),
-            (_, Err(why)) => self.unreadable.push(why),
+            (_, Err(why)) => self.unreadable.push((source.to_owned(), why)),
         }
     }
 }

@@ -55,7 +55,14 @@ fn step(inputs: &Inputs<'_>) -> Step {
         super::warn(inputs, map, source, why)
     }));
     let unreadable = conf.unreadable.iter();
-    let unreadable = unreadable.map(|why| super::warn(inputs, map, "without a name", why));
+    let unreadable = unreadable.map(|(source, why)| {
+        let source = if source.is_empty() {
+            "without a name"
+        } else {
+            source
+        };
+        super::warn(inputs, map, source, why)
+    });
     step.intents.extend(unreadable);
     step
 }
