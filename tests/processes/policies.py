@@ -138,7 +138,9 @@ def bare(thing):
     thing = copy.deepcopy(thing)
     for name in ("creationTimestamp", "generation", "managedFields", "resourceVersion", "uid"):
         thing.get("metadata", {}).pop(name, None)
-    for condition in thing.get("status", {}).get("conditions", []):
+    status = thing.get("status")
+    # Of what is deleted the answer may be one of the server itself, whose status is a word.
+    for condition in status.get("conditions", []) if isinstance(status, dict) else []:
         condition.pop("lastTransitionTime", None)
     return thing
 
