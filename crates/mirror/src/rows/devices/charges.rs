@@ -39,17 +39,19 @@ pub(in crate::rows) fn charges(
         });
         let unasked: Vec<_> = unasked.map(|name| tables.kind(name)).collect();
         // Several of them may be beyond the known kinds, and so of one.
-        let mut by_kind = BTreeMap::<_, i64>::new();
+        let mut sums: Vec<(_, i64)> = Vec::new();
         for (name, amount) in amounts {
-            let sum = by_kind.entry(tables.kind(&name)).or_default();
-            *sum = sum.saturating_add(amount);
+            let kind = tables.kind(&name);
+            match sums.iter_mut().find(|(of, _)| *of == kind) {
+                Some((_, sum)) => *sum = sum.saturating_add(amount),
+                None => sums.push((kind, amount)),
+            }
         }
-        let amounts: Vec<_> = by_kind.into_iter().collect();
-        if !amounts.is_empty() {
+        if !sums.is_empty() {
             let claim = Key::new(&**namespace, &*name);
             charges.push(Charge {
                 claim,
-                amounts,
+                amounts: sums,
                 unasked,
                 is_own: false,
             });
