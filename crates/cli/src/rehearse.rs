@@ -201,11 +201,7 @@ fn has_native_groups(objects: &[Value], question: &RehearsalQuestion) -> bool {
 /// What is told of changes that nobody in the copy acts on, so that nothing follows from them there. `is_read`
 /// says of an object of a kind that nobody follows whether somebody reads this one.
 fn unheeded(changes: &[(Document, Change)], is_read: impl Fn(&Named) -> bool) -> Vec<String> {
-    let keys = changes.iter().flat_map(|(_, change)| match change {
-        Change::Apply(key, _) => std::slice::from_ref(key),
-        Change::Delete(keys) => keys,
-        Change::Drain { .. } => &[],
-    });
+    let keys = changes.iter().flat_map(|(_, change)| change.keys());
     let is_heeded = |kind: &Kind| READ.contains(kind) || FOLLOWED.contains(kind);
     let unheeded = keys.filter(|key| {
         let kind = key.kind();

@@ -6,6 +6,7 @@
 use std::collections::BTreeSet;
 
 use api::volcano::ASCEND_310P;
+use api::volcano::chip_devices::chip_name;
 
 /// Virtual groups of a chip.
 const GROUPS: u32 = 4;
@@ -27,7 +28,7 @@ struct Made<'a> {
 pub fn real_chips<'a>(told: &str, beside: impl Iterator<Item = &'a str>) -> Option<String> {
     let Some((chip, template)) = told.split_once('-') else {
         let chips = told.split(',').map(|chip| chip.trim().parse::<u32>().ok());
-        let names = chips.map(|chip| Some(format!("{ASCEND_310P}-{}", chip?)));
+        let names = chips.map(|chip| Some(chip_name(chip?)));
         return Some(names.collect::<Option<Vec<_>>>()?.join(","));
     };
     let size = size(template)?;

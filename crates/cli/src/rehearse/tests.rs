@@ -213,13 +213,7 @@ fn engine_with(argument: &str) -> driver::EngineSettings {
     let conf = format!(
         "actions: allocate\ntiers:\n- plugins: [{{name: deviceshare, arguments: {{{argument}}}}}]\n"
     );
-    let conf = driver::scheduler_conf::read(conf.as_bytes()).accepted();
-    let rules = engine::Settings {
-        placement: conf.expect("it is understood").placement,
-        ..engine::Settings::default()
-    };
-    let (engine, _) = engine::Engine::new(rules).expect("the rules are understood");
-    driver::EngineSettings::new(engine)
+    by_rules(&conf).engine.expect("it has one")
 }
 
 #[test]
@@ -357,23 +351,14 @@ fn the_rules_of_a_plane_hold_where_its_kubeconfig_is_named() {
     std::fs::remove_dir_all(&directory).expect("it is ours");
 }
 
-/// A cluster that answers each list with a ConfigMap that is in all of them, and one of its own.
-struct OfChips;
+/// A cluster that answers a question with what stands there for its target, and has no watches.
+struct Told(fn(&str) -> Value);
 
-impl Cluster for OfChips {
+impl Cluster for Told {
     fn call(&self, call: Call) -> BoxFuture<'static, Result<Answer, ClusterError>> {
-        let target = call
-            .target
-            .replace("&limit=500", "")
-            .replace("?limit=500", "");
-        let map = |name: &str| json!({ "metadata": { "namespace": "mindx-dl", "name": name } });
-        let list = json!({
-            "kind": "ConfigMapList", "apiVersion": "v1", "metadata": {},
-            "items": [map("common"), map(&target)],
-        });
         let answer = Answer {
             code: 200,
-            body: Bytes::from(list.to_string()),
+            body: Bytes::from((self.0)(&call.target).to_string()),
             warnings: Vec::new(),
         };
         Box::pin(async { Ok(answer) })
@@ -384,12 +369,22 @@ impl Cluster for OfChips {
     }
 }
 
+/// Each list has a ConfigMap that is in all of them, and one of its own.
+fn of_chips(target: &str) -> Value {
+    let target = target.replace("&limit=500", "").replace("?limit=500", "");
+    let map = |name: &str| json!({ "metadata": { "namespace": "mindx-dl", "name": name } });
+    json!({
+        "kind": "ConfigMapList", "apiVersion": "v1", "metadata": {},
+        "items": [map("common"), map(&target)],
+    })
+}
+
 #[tokio::test]
 async fn config_maps_of_chips_are_read_where_a_rule_wants_them() {
     let names = async |argument: &str| {
         let mut settings = settings();
         settings.engine = Some(engine_with(argument));
-        let maps = of_cards(Arc::new(OfChips), &settings).await;
+        let maps = of_cards(Arc::new(Told(of_chips)), &settings).await;
         assert!(maps.iter().all(|map| map["kind"] == "ConfigMap"));
         let names = maps.iter().map(|map| map["metadata"]["name"].to_string());
         names.collect::<Vec<_>>()
@@ -462,34 +457,20 @@ tiers:
     assert_eq!(extender("extender.onSessionCloseVerb: c"), "");
 }
 
-/// A cluster that tells how much of its only node is used.
-struct Measured;
-
-impl Cluster for Measured {
-    fn call(&self, call: Call) -> BoxFuture<'static, Result<Answer, ClusterError>> {
-        assert_eq!(call.target, "/apis/metrics.k8s.io/v1beta1/nodes");
-        let body = json!({ "items": [{
-            "metadata": { "name": "n1" }, "timestamp": "2023-11-14T22:13:20Z", "window": "30s",
-            "usage": { "cpu": "3600m", "memory": "1Gi" },
-        }]});
-        let answer = Answer {
-            code: 200,
-            body: Bytes::from(body.to_string()),
-            warnings: Vec::new(),
-        };
-        Box::pin(async { Ok(answer) })
-    }
-
-    fn stream(&self, _: String) -> BoxFuture<'static, Result<ByteStream, ClusterError>> {
-        Box::pin(async { Ok(Box::pin(futures::stream::empty()) as ByteStream) })
-    }
+/// How much of the only node is used.
+fn measured(target: &str) -> Value {
+    assert_eq!(target, "/apis/metrics.k8s.io/v1beta1/nodes");
+    json!({ "items": [{
+        "metadata": { "name": "n1" }, "timestamp": "2023-11-14T22:13:20Z", "window": "30s",
+        "usage": { "cpu": "3600m", "memory": "1Gi" },
+    }]})
 }
 
 #[tokio::test]
 async fn how_much_of_nodes_is_used_is_read_of_a_cluster_that_measures() {
     let settings = by_rules(MEASURED);
     let engine = settings.engine.as_ref().expect("it has one");
-    let used = outside::used(Arc::new(Measured), engine).await;
+    let used = outside::used(Arc::new(Told(measured)), engine).await;
     let dump = [
         json!({ "apiVersion": "v1", "kind": "Node", "metadata": { "name": "n1" }, "status": {
             "allocatable": { "cpu": "4", "memory": "8Gi", "pods": "110" },

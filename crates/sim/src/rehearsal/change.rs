@@ -159,14 +159,18 @@ impl Change {
 }
 
 impl Change {
-    /// Whether a ConfigMap may be another afterwards.
-    fn touches_maps(&self) -> bool {
-        let keys = match self {
+    /// The objects that it names.
+    pub fn keys(&self) -> &[Named] {
+        match self {
             Change::Apply(key, _) => std::slice::from_ref(key),
             Change::Delete(keys) => keys,
             Change::Drain { .. } => &[],
-        };
-        let mut kinds = keys.iter().filter_map(Named::kind);
+        }
+    }
+
+    /// Whether a ConfigMap may be another afterwards.
+    fn touches_maps(&self) -> bool {
+        let mut kinds = self.keys().iter().filter_map(Named::kind);
         kinds.any(|kind| matches!(kind, Kind::ConfigMap | Kind::Namespace))
     }
 }
