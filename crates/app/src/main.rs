@@ -1,12 +1,13 @@
 //! The binary: what was typed becomes settings, rows are chosen, shells are started.
 //!
 //! [`dumps`] answers the signals that ask what a scheduler knows, [`plane`] builds the embedded plane, [`process`] one of its parts beside a cluster, [`questions`] what a scheduler there can be
-//! asked, [`webhooks`] serves those of a cluster. Everything that can be said without one was said by `cli`.
+//! asked, [`scratch`] holds directories that go with the process, [`webhooks`] serves those of a cluster. Everything that can be said without one was said by `cli`.
 
 mod dumps;
 mod plane;
 mod process;
 mod questions;
+mod scratch;
 mod webhooks;
 
 /// Watches and writes make many small objects that live for an instant; the system's allocator
@@ -17,11 +18,13 @@ static ALLOCATOR: mimalloc::MiMalloc = mimalloc::MiMalloc;
 use std::fs::File;
 use std::process::ExitCode;
 use std::sync::{Arc, Mutex};
+use std::time::Duration;
 
 use anyhow::Context;
 use cli::cluster::Cluster;
 use cli::console::{self, Console};
 use cli::{Outcome, Start};
+use scratch::Scratches;
 use tracing::Level;
 use tracing_subscriber::EnvFilter;
 use tracing_subscriber::fmt::writer::MakeWriterExt as _;
@@ -100,18 +103,27 @@ fn usually(levels: &str) -> EnvFilter {
     EnvFilter::new(format!("{levels},kube_client::client::builder=off"))
 }
 
+/// What those who still write into a directory that goes have to end what they are at.
+const PATIENCE: Duration = Duration::from_secs(2);
+
 fn begin(start: Start) -> anyhow::Result<u8> {
     let runtime = tokio::runtime::Builder::new_multi_thread()
         .enable_all()
         .build()
         .context("cannot start the threads of the shells")?;
-    let code = console::heard(|| runtime.block_on(perform(start)));
+    let scratches = Scratches::default();
+    let code = console::heard(|| runtime.block_on(perform(start, &scratches)));
     // A reader of standard input, or a stream that nobody ended, may not hold the process.
-    runtime.shutdown_background();
+    if scratches.is_empty() {
+        runtime.shutdown_background();
+    } else {
+        runtime.shutdown_timeout(PATIENCE);
+    }
+    drop(scratches);
     code.unwrap_or_else(Ok)
 }
 
-async fn perform(start: Start) -> anyhow::Result<u8> {
+async fn perform(start: Start, scratches: &Scratches) -> anyhow::Result<u8> {
     // A plane that serves has a log of its own, once the directory is its own; a process says how much it
     // tells.
     match &start {
@@ -119,9 +131,9 @@ async fn perform(start: Start) -> anyhow::Result<u8> {
         _ => log(None),
     }
     match start {
-        Start::Serve(shape) => plane::serve(shape).await,
+        Start::Serve(shape) => plane::serve(shape, scratches).await,
         Start::Own(shape, question) => {
-            let plane = plane::start(shape).await?;
+            let plane = plane::start(shape, scratches).await?;
             let code = cli::answer(question, plane.cluster(), Console::look()).await;
             plane.stop().await?;
             Ok(code)

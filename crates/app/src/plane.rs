@@ -34,6 +34,7 @@ use tokio::signal::unix::{SignalKind, signal};
 use tokio::task::JoinHandle;
 
 use crate::dumps::Asked;
+use crate::scratch::{Scratch, Scratches};
 
 /// Where the directories of volumes lie, under the plane's own.
 const VOLUMES: &str = "volumes";
@@ -57,12 +58,10 @@ pub(crate) struct Running {
     node: Arc<ProcessNode>,
     listening: Listening,
     api: Api,
-    /// Scratch of a plane that keeps nothing.
-    scratch: Option<Scratch>,
 }
 
-/// Builds a plane and waits until it is ready.
-pub(crate) async fn start(shape: Plane) -> anyhow::Result<Running> {
+/// Builds a plane and waits until it is ready. Where one that keeps nothing lies is held with the others.
+pub(crate) async fn start(shape: Plane, scratches: &Scratches) -> anyhow::Result<Running> {
     let Plane {
         port,
         data,
@@ -88,19 +87,16 @@ pub(crate) async fn start(shape: Plane) -> anyhow::Result<Running> {
     let memory_bytes =
         quantity("--node-memory", node_memory.as_deref())?.map(|memory| memory.value());
 
-    let (directory, scratch) = match &data {
+    let directory = match &data {
         Data::Directory(directory) => {
             std::fs::DirBuilder::new()
                 .recursive(true)
                 .mode(0o700)
                 .create(directory)
                 .with_context(|| format!("cannot make {}", directory.display()))?;
-            (directory.clone(), None)
+            directory.clone()
         }
-        Data::Ephemeral => {
-            let scratch = Scratch::make()?;
-            (scratch.path.clone(), Some(scratch))
-        }
+        Data::Ephemeral => scratches.hold(Scratch::make(seed())?),
     };
     let identity = match &data {
         Data::Directory(directory) => Identity::keep(directory),
@@ -214,7 +210,6 @@ pub(crate) async fn start(shape: Plane) -> anyhow::Result<Running> {
         node,
         listening,
         api,
-        scratch,
     })
 }
 
@@ -461,33 +456,8 @@ fn quantity(flag: &str, text: Option<&str>) -> anyhow::Result<Option<Quantity>> 
     .transpose()
 }
 
-/// A directory that goes with the plane.
-struct Scratch {
-    path: PathBuf,
-}
-
-impl Scratch {
-    fn make() -> anyhow::Result<Scratch> {
-        let name = format!("katmai-{}-{:016x}", std::process::id(), seed());
-        let path = std::env::temp_dir().join(name);
-        std::fs::DirBuilder::new()
-            .mode(0o700)
-            .create(&path)
-            .with_context(|| format!("cannot make {}", path.display()))?;
-        Ok(Scratch { path })
-    }
-}
-
-impl Drop for Scratch {
-    fn drop(&mut self) {
-        if let Err(error) = std::fs::remove_dir_all(&self.path) {
-            tracing::warn!("cannot remove {}: {error}", self.path.display());
-        }
-    }
-}
-
 /// Builds a plane, announces it and serves until a signal comes.
-pub(crate) async fn serve(shape: Plane) -> anyhow::Result<u8> {
+pub(crate) async fn serve(shape: Plane, scratches: &Scratches) -> anyhow::Result<u8> {
     let began = Instant::now();
     let state = shape
         .state
@@ -501,7 +471,7 @@ pub(crate) async fn serve(shape: Plane) -> anyhow::Result<u8> {
     let conf = shape.scheduler_conf.as_deref();
     let conf = conf.map(std::path::absolute).transpose()?;
     let serving = shape.serving.typed.clone();
-    let plane = start(shape).await?;
+    let plane = start(shape, scratches).await?;
     state.announce(
         &lock,
         Announcement {
@@ -562,7 +532,6 @@ impl Running {
         self.listening.end().await;
         drop(self.node);
         drop(self.api);
-        drop(self.scratch);
         Ok(())
     }
 }

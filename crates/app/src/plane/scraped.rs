@@ -15,7 +15,8 @@ use serde_json::{Value, json};
 use server::{Api, Identity};
 use tokio::task::JoinHandle;
 
-use super::{Driver, Scratch, driver, here, open, scheduler};
+use super::{Driver, driver, here, open, scheduler, seed};
+use crate::scratch::Scratch;
 
 /// What decides, with an API and imitation nodes: a plane without containers and sockets.
 struct World {
@@ -38,7 +39,7 @@ impl World {
         );
         let api = api.await.expect("it starts");
         let cluster = client::Cluster::in_process(api.service());
-        let scratch = Scratch::make().expect("there is room");
+        let scratch = Scratch::make(seed()).expect("there is room");
         let rules = scheduler(None, here()).expect("the built-in rules are understood");
         let rules = (rules, MetricsConf::default());
         let serving = Serving::default();
