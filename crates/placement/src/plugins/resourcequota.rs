@@ -18,7 +18,7 @@ pub const PLUGIN: Plugin = Plugin {
 /// What gangs lack pods for that wait to be let in or for the last of their pods, found out when it is first
 /// asked for: no pod comes or fails while gangs are let in.
 #[derive(Clone, Debug, Default)]
-pub(crate) struct Lacks(OnceCell<Lacking>);
+pub(crate) struct Unmade(OnceCell<Lacking>);
 
 #[derive(Clone, Debug, Default)]
 struct Lacking {
@@ -27,7 +27,7 @@ struct Lacking {
     let_in: BTreeMap<Arc<str>, Vector>,
 }
 
-impl Lacks {
+impl Unmade {
     fn of(&self, view: View<'_>) -> &Lacking {
         self.0.get_or_init(|| {
             let waits = |phase| matches!(phase, GangPhase::Pending | GangPhase::Inqueue);

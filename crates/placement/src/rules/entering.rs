@@ -3,14 +3,14 @@
 use model::{GangId, Tables};
 
 use super::State;
-use crate::plugins::resourcequota::Lacks;
+use crate::plugins::resourcequota::Unmade;
 
 impl State {
     /// Gangs are about to be let in: what was found out when others were, before tasks got their places, may
     /// hold no more.
     pub(crate) fn begin_letting_in(&mut self) {
         self.capacity.begin_letting_in();
-        self.resourcequota = Lacks::default();
+        self.resourcequota = Unmade::default();
     }
 
     /// A gang was let in.
