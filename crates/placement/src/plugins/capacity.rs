@@ -31,6 +31,8 @@ pub const PLUGIN: Plugin = Plugin {
     account: Some(account),
     victim_queue_order: Some(victim_queue_order),
     enqueueable: Some(enqueueable),
+    begin_letting_in: Some(|state| state.capacity.let_in = classes::LetIn::default()),
+    let_in: Some(|tables, state, gang| state.capacity.let_in.let_in(tables, gang)),
     allocatable: Some(allocatable),
     full_above: Some(full_above),
     opens: Some(allocatable),
@@ -146,16 +148,6 @@ fn real(own: Ceilings, whole: &Ceilings, taken: &Vector, guarantee: &Vector) -> 
 }
 
 impl Capacities {
-    /// Gangs are about to be let in: what was found out of others before may hold no more.
-    pub(crate) fn begin_letting_in(&mut self) {
-        self.let_in = classes::LetIn::default();
-    }
-
-    /// A gang was let in.
-    pub(crate) fn let_in(&mut self, tables: &Tables, gang: GangId) {
-        self.let_in.let_in(tables, gang);
-    }
-
     fn row(&self, id: QueueId) -> Option<&Row> {
         self.rows.get(id.index())?.as_ref()
     }

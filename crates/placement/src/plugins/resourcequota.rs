@@ -12,6 +12,8 @@ use crate::plugin::{Plugin, View, Vote};
 pub const PLUGIN: Plugin = Plugin {
     name: "resourcequota",
     enqueueable: Some(enqueueable),
+    begin_letting_in: Some(|state| state.resourcequota = Unmade::default()),
+    let_in: Some(|tables, state, gang| state.resourcequota.let_in(tables, gang)),
     ..Plugin::NONE
 };
 
@@ -47,7 +49,7 @@ impl Unmade {
     }
 
     /// A gang was let in.
-    pub(crate) fn let_in(&mut self, tables: &Tables, id: GangId) {
+    fn let_in(&mut self, tables: &Tables, id: GangId) {
         if let Some(lacking) = self.0.get_mut() {
             lacking.let_in(tables, id);
         }
