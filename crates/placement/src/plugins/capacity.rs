@@ -296,8 +296,11 @@ impl Capacities {
     }
 
     /// What counts against a queue: what it and all below it hold and are promised, of classes of devices by
-    /// their claims.
+    /// their claims; of pod slots what they hold, without promises.
     fn held(&self, tables: &Tables, id: QueueId, kind: Kind) -> i64 {
+        if kind == Kind::PODS {
+            return self.slots(tables, id);
+        }
         let queue = tables.queue(id);
         let (used, promised) = match self.is_tree {
             true => (&queue.used, &queue.tree.promised),
@@ -307,7 +310,18 @@ impl Capacities {
         used.saturating_add(classes::taken(tables, id, kind))
     }
 
-    /// The same without what the queue keeps for these tasks.
+    /// How many pods of a queue hold a slot on their nodes, in a tree with all below it: no task requests one.
+    fn slots(&self, tables: &Tables, id: QueueId) -> i64 {
+        let queue = tables.queue(id);
+        let below = queue.children.iter();
+        let below = below.map(|child| tables.queue(*child).used_slots);
+        match self.is_tree {
+            true => queue.used_slots,
+            false => queue.used_slots.saturating_sub(below.sum()),
+        }
+    }
+
+    /// What counts against a queue without what it keeps for these tasks.
     fn held_by_others(&self, tables: &Tables, id: QueueId, kind: Kind, tasks: &[TaskId]) -> i64 {
         let kept = tasks
             .iter()
