@@ -266,6 +266,16 @@ impl CardAsk {
         self.memory <= 0 && self.number <= 0 && self.parts.is_empty() && self.chips.is_none()
     }
 
+    /// What its containers want of virtual GPUs.
+    pub fn gpus(&self) -> impl Iterator<Item = &Part> + Clone {
+        self.parts.iter().filter(|part| part.is_of_gpus())
+    }
+
+    /// What its containers want of NPUs.
+    pub fn npus(&self) -> impl Iterator<Item = &Part> + Clone {
+        self.parts.iter().filter(|part| !part.is_of_gpus())
+    }
+
     /// Whether a library in its containers holds it to what it has of NPUs.
     pub fn has_soft_npus(&self) -> bool {
         self.npu_division == NpuDivisionAsk::Only(NpuDivision::Soft)

@@ -100,8 +100,14 @@ enum Rule<'a> {
     Drawn(i64),
     /// The same for each of them who likes it near.
     DrawnBack(i64),
-    /// They and it are to be spread evenly; whether it is one of them.
-    Even(&'a Spread, bool),
+    /// They and it are to be spread evenly.
+    Even {
+        spread: &'a Spread,
+        /// Its place among those of the pod.
+        at: usize,
+        /// Whether the task is one of them.
+        is_one: bool,
+    },
 }
 
 /// One question about where others are.
@@ -152,12 +158,16 @@ fn asks<'a>(view: View<'a>, task: TaskId) -> Vec<Ask<'a>> {
     }
     // Wishes are points, whatever is refused.
     let refuses = view.config.predicates.spread == Switched::On;
-    let spreads = shape.spec.spread.iter();
-    let spreads = spreads.filter(|spread| refuses || !spread.required);
-    asks.extend(spreads.map(|spread| Ask {
+    let spreads = shape.spec.spread.iter().enumerate();
+    let spreads = spreads.filter(|(_, spread)| refuses || !spread.required);
+    asks.extend(spreads.map(|(at, spread)| Ask {
         key: &spread.topology_key,
         crowd: Crowd::of_spread(spread, shape),
-        rule: Rule::Even(spread, model::matches_all(&spread.selector, &row.labels)),
+        rule: Rule::Even {
+            spread,
+            at,
+            is_one: model::matches_all(&spread.selector, &row.labels),
+        },
     }));
     asks
 }
@@ -173,8 +183,17 @@ enum Bar {
     Affinity,
     AntiAffinity,
     ExistingAntiAffinity,
-    SpreadLabel,
-    Spread,
+    /// The spread of this place: of several kube-scheduler tells the pod's first, whatever is wrong with it.
+    Spread(usize, Uneven),
+}
+
+/// What is wrong with a spread on a node.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+enum Uneven {
+    /// It is in no domain.
+    NoLabel,
+    /// One more would be too many.
+    Full,
 }
 
 impl Bar {
@@ -183,8 +202,8 @@ impl Bar {
             Bar::Affinity => Refusal::PodAffinity,
             Bar::AntiAffinity => Refusal::PodAntiAffinity,
             Bar::ExistingAntiAffinity => Refusal::ExistingAntiAffinity,
-            Bar::SpreadLabel => Refusal::SpreadLabel,
-            Bar::Spread => Refusal::Spread,
+            Bar::Spread(_, Uneven::NoLabel) => Refusal::SpreadLabel,
+            Bar::Spread(_, Uneven::Full) => Refusal::Spread,
         }
     }
 }
@@ -291,16 +310,16 @@ impl Partition {
             Rule::DrawnBack(weight) => self.tell(tally, |verdict, sums| {
                 verdict.attraction += sums.with_a_say(room) * weight;
             }),
-            Rule::Even(spread, is_one) if spread.required => {
-                self.outside.forbid(Bar::SpreadLabel);
+            Rule::Even { spread, at, is_one } if spread.required => {
+                self.outside.forbid(Bar::Spread(at, Uneven::NoLabel));
                 let most = allowed(spread, tally, room) - i64::from(is_one);
                 self.tell(tally, |verdict, sums| {
                     if sums.staying(room) > most {
-                        verdict.forbid(Bar::Spread);
+                        verdict.forbid(Bar::Spread(at, Uneven::Full));
                     }
                 });
             }
-            Rule::Even(spread, _) => {
+            Rule::Even { spread, .. } => {
                 self.outside.is_unspread = true;
                 self.tell(tally, |verdict, sums| {
                     if sums.nodes > 0 {

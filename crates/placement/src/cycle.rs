@@ -1,6 +1,6 @@
 //! One cycle's work: the actions in their order, on one trial, over the gangs that are to be looked at.
 
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::{BTreeMap, BTreeSet, VecDeque};
 use std::sync::Arc;
 
 use model::{
@@ -8,7 +8,6 @@ use model::{
     Trial,
 };
 
-use crate::actions::extras::Lines;
 use crate::actions::recall;
 use crate::clearing::Grounds;
 use crate::coupling::{self, Surroundings};
@@ -121,6 +120,12 @@ pub(crate) struct Refused {
     pub(crate) no_fit: Box<NoFit>,
     pub(crate) at_moves: u64,
 }
+
+/// The tasks of gangs that take turns, each gang's in their order. A gang's is written down in its first turn
+/// and struck off one by one: as many turns as it may have tasks, to list and to sort them in each would take
+/// the square of their number. No task begins to wait meanwhile but those that were promised room, which are
+/// in it, and in no place but the one that they had.
+pub(crate) type Lines = BTreeMap<GangId, VecDeque<TaskId>>;
 
 /// For whose sake a decision is tried that nobody carries out.
 #[derive(Clone, Copy, Debug)]

@@ -198,6 +198,10 @@ pub struct Plugin {
     pub job_starving: Option<GangCheck>,
     /// Whether a gang may be let in.
     pub enqueueable: Option<fn(View<'_>, GangId) -> Vote>,
+    /// Forgets what it counted of gangs that were let in: others are about to be.
+    pub begin_letting_in: Option<fn(&mut State)>,
+    /// Counts a gang that was let in.
+    pub let_in: Option<fn(&Tables, &mut State, GangId)>,
     /// What the people of a gang should know, though it does not wait for that.
     pub remark: Option<fn(View<'_>, GangId) -> Option<Reason>>,
     /// When a rule says something else about a gang although nothing happens.
@@ -302,6 +306,8 @@ impl Plugin {
         holds_in_part: None,
         job_starving: None,
         enqueueable: None,
+        begin_letting_in: None,
+        let_in: None,
         remark: None,
         wakes_at: None,
         account: None,
@@ -351,7 +357,10 @@ impl Plugin {
                 Switch::Allocatable => {
                     (self.allocatable, self.opens, self.full_above) = (None, None, None);
                 }
-                Switch::JobEnqueued => self.enqueueable = None,
+                Switch::JobEnqueued => {
+                    (self.enqueueable, self.let_in) = (None, None);
+                    self.begin_letting_in = None;
+                }
                 Switch::JobOrder => self.job_order = None,
                 Switch::JobPipelined => (self.job_pipelined, self.holds_in_part) = (None, None),
                 Switch::JobReady => (self.job_ready, self.unready) = (None, None),

@@ -154,7 +154,7 @@ pub struct State {
     /// What is kept in vain of the whole cluster.
     pub(crate) overcommit: plugins::reserved::InVain,
     pub(crate) proportion: plugins::proportion::Shares,
-    pub(crate) resourcequota: plugins::resourcequota::Lacks,
+    pub(crate) resourcequota: plugins::resourcequota::Unmade,
     pub(crate) task_topology: plugins::task_topology::Topologies,
 }
 

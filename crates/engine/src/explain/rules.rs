@@ -4,7 +4,7 @@ use std::collections::BTreeSet;
 use std::sync::Arc;
 
 use model::{
-    CHIP, CardAsk, CardLack, DeviceClaim, DeviceLack, DivisionAsk, GPU, Missing, NoFit, Node,
+    CHIP, Card, CardAsk, CardLack, DeviceClaim, DeviceLack, DivisionAsk, GPU, Missing, NoFit, Node,
     NpuDivision, NpuDivisionAsk, Refusal, Shape, ShapeSpec, Tables, Task, TaskId, Toleration,
     TolerationEffect, VolumeNeed,
 };
@@ -141,7 +141,7 @@ fn unchosen(case: &Case<'_, '_>, no_fit: &NoFit) -> Vec<Draft> {
 /// Whether containers of a pod that names no mode of NPUs ask for the same as in the one that it names: a part
 /// of any size is one of a template then, and whoever wants cores names a mode by that.
 fn is_the_same_in_any_mode(ask: &CardAsk) -> bool {
-    let mut parts = ask.parts.iter().filter(|part| !part.is_of_gpus());
+    let mut parts = ask.npus();
     match ask.npu_division {
         NpuDivisionAsk::Only(NpuDivision::Soft) => {
             parts.all(|part| !part.is_partial && part.cores == 0)
@@ -170,10 +170,8 @@ fn divided(case: &Case<'_, '_>, no_fit: &NoFit) -> Option<Draft> {
     let is_idle_otherwise = |_, node: &Node| {
         let cards = &node.spec.cards;
         let mut npus = (cards.list.iter()).filter(|it| *it.kind != *GPU && *it.kind != *CHIP);
-        let has_wanted = cards.list.iter().any(|card| {
-            let mut parts = ask.parts.iter();
-            parts.any(|part| !part.is_of_gpus() && part.kind == card.kind)
-        });
+        let is_wanted = |card: &Card| ask.npus().any(|part| part.kind == card.kind);
+        let has_wanted = cards.list.iter().any(is_wanted);
         has_wanted
             && cards.npu_division != division
             && npus.all(|npu| node.cards.of(&npu.id).is_none())

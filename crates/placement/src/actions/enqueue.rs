@@ -17,7 +17,7 @@ pub const ACTION: Action = Action {
 };
 
 fn run(cycle: &mut Cycle<'_, '_>) {
-    cycle.state.begin_letting_in();
+    cycle.rules.begin_letting_in(&mut cycle.state);
     let tables = cycle.trial.tables();
     let mut waiting: Vec<(QueueId, GangId)> = Vec::new();
     let mut homeless = Vec::new();
@@ -100,6 +100,7 @@ fn let_in(cycle: &mut Cycle<'_, '_>, id: GangId) {
     };
     cycle.trial.show(id, status);
     cycle.trial.settle();
-    cycle.state.let_in(cycle.trial.tables(), id);
+    let rules = cycle.rules;
+    rules.let_in(cycle.trial.tables(), &mut cycle.state, id);
     cycle.outcomes.insert(id, Outcome::Entered);
 }

@@ -1,6 +1,5 @@
 //! Extras: tasks beyond those with which a gang starts, one in each of its turns.
 
-use std::collections::{BTreeMap, VecDeque};
 use std::sync::Arc;
 
 use model::{GangId, Phase, QueueId, Reason, TaskId};
@@ -10,13 +9,6 @@ use super::allocate::{
 };
 use super::attempt::Hopeless;
 use crate::cycle::{Cycle, Lacks, Outcome, Turn};
-
-/// The tasks of gangs that take turns, each gang's in their order. A gang's is written down in its first turn
-/// and struck off one by one: as many turns as it may have tasks, to list and to sort them in each would take
-/// the square of their number. No task begins to wait meanwhile but those that were promised room, which are
-/// in it, and in no place but the one that they had.
-#[derive(Debug, Default)]
-pub(crate) struct Lines(BTreeMap<GangId, VecDeque<TaskId>>);
 
 /// What is told of the first task that was not placed.
 enum First {
@@ -31,7 +23,7 @@ pub(super) fn one_more(cycle: &mut Cycle<'_, '_>, queue: QueueId, gang: GangId) 
     let mut first: Option<First> = None;
     let promises = take_promises_back(cycle, gang);
     let mut hopeless = Hopeless::default();
-    let mut line = match cycle.lines.0.remove(&gang) {
+    let mut line = match cycle.lines.remove(&gang) {
         Some(line) => line,
         None => waiting_tasks(cycle, gang, Asking::Something).into(),
     };
@@ -44,7 +36,7 @@ pub(super) fn one_more(cycle: &mut Cycle<'_, '_>, queue: QueueId, gang: GangId) 
         match try_task(cycle, queue, task) {
             Ok(_) => {
                 line.remove(at);
-                cycle.lines.0.insert(gang, line);
+                cycle.lines.insert(gang, line);
                 cycle.moves += 1;
                 promise_again(cycle, &promises);
                 return Turn::Again;

@@ -31,6 +31,8 @@ pub const PLUGIN: Plugin = Plugin {
     account: Some(account),
     victim_queue_order: Some(victim_queue_order),
     enqueueable: Some(enqueueable),
+    begin_letting_in: Some(|state| state.capacity.let_in = classes::LetIn::default()),
+    let_in: Some(|tables, state, gang| state.capacity.let_in.let_in(tables, gang)),
     allocatable: Some(allocatable),
     full_above: Some(full_above),
     opens: Some(allocatable),
@@ -146,16 +148,6 @@ fn real(own: Ceilings, whole: &Ceilings, taken: &Vector, guarantee: &Vector) -> 
 }
 
 impl Capacities {
-    /// Gangs are about to be let in: what was found out of others before may hold no more.
-    pub(crate) fn begin_letting_in(&mut self) {
-        self.let_in = classes::LetIn::default();
-    }
-
-    /// A gang was let in.
-    pub(crate) fn let_in(&mut self, tables: &Tables, gang: GangId) {
-        self.let_in.let_in(tables, gang);
-    }
-
     fn row(&self, id: QueueId) -> Option<&Row> {
         self.rows.get(id.index())?.as_ref()
     }
@@ -304,8 +296,11 @@ impl Capacities {
     }
 
     /// What counts against a queue: what it and all below it hold and are promised, of classes of devices by
-    /// their claims.
+    /// their claims; of pod slots what they hold, without promises.
     fn held(&self, tables: &Tables, id: QueueId, kind: Kind) -> i64 {
+        if kind == Kind::PODS {
+            return self.slots(tables, id);
+        }
         let queue = tables.queue(id);
         let (used, promised) = match self.is_tree {
             true => (&queue.used, &queue.tree.promised),
@@ -315,7 +310,18 @@ impl Capacities {
         used.saturating_add(classes::taken(tables, id, kind))
     }
 
-    /// The same without what the queue keeps for these tasks.
+    /// How many pods of a queue hold a slot on their nodes, in a tree with all below it: no task requests one.
+    fn slots(&self, tables: &Tables, id: QueueId) -> i64 {
+        let queue = tables.queue(id);
+        let below = queue.children.iter();
+        let below = below.map(|child| tables.queue(*child).used_slots);
+        match self.is_tree {
+            true => queue.used_slots,
+            false => queue.used_slots.saturating_sub(below.sum()),
+        }
+    }
+
+    /// What counts against a queue without what it keeps for these tasks.
     fn held_by_others(&self, tables: &Tables, id: QueueId, kind: Kind, tasks: &[TaskId]) -> i64 {
         let kept = tasks
             .iter()

@@ -306,7 +306,7 @@ pub(crate) fn concerns(view: View<'_>, task: TaskId) -> bool {
     let ask = view.tables.shape_of(task).spec.cards.as_deref();
     ask.is_some_and(|ask| {
         let has_rule = || choice::exclusive_rules(view, task).next().is_some();
-        ask.parts.iter().any(Part::is_of_gpus) && (ask.apart || has_rule())
+        ask.gpus().next().is_some() && (ask.apart || has_rule())
     })
 }
 

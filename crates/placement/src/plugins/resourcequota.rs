@@ -12,13 +12,15 @@ use crate::plugin::{Plugin, View, Vote};
 pub const PLUGIN: Plugin = Plugin {
     name: "resourcequota",
     enqueueable: Some(enqueueable),
+    begin_letting_in: Some(|state| state.resourcequota = Unmade::default()),
+    let_in: Some(|tables, state, gang| state.resourcequota.let_in(tables, gang)),
     ..Plugin::NONE
 };
 
 /// What gangs lack pods for that wait to be let in or for the last of their pods, found out when it is first
 /// asked for: no pod comes or fails while gangs are let in.
 #[derive(Clone, Debug, Default)]
-pub(crate) struct Lacks(OnceCell<Lacking>);
+pub(crate) struct Unmade(OnceCell<Lacking>);
 
 #[derive(Clone, Debug, Default)]
 struct Lacking {
@@ -27,7 +29,7 @@ struct Lacking {
     let_in: BTreeMap<Arc<str>, Vector>,
 }
 
-impl Lacks {
+impl Unmade {
     fn of(&self, view: View<'_>) -> &Lacking {
         self.0.get_or_init(|| {
             let waits = |phase| matches!(phase, GangPhase::Pending | GangPhase::Inqueue);
@@ -47,7 +49,7 @@ impl Lacks {
     }
 
     /// A gang was let in.
-    pub(crate) fn let_in(&mut self, tables: &Tables, id: GangId) {
+    fn let_in(&mut self, tables: &Tables, id: GangId) {
         if let Some(lacking) = self.0.get_mut() {
             lacking.let_in(tables, id);
         }

@@ -90,8 +90,7 @@ impl CardRules {
         if !self.families.contains(&CardFamily::Virtual) {
             return None;
         }
-        let gpus = || ask.parts.iter().filter(|part| part.is_of_gpus());
-        gpus().next()?;
+        ask.gpus().next()?;
         let (mut memory, mut cores) = (0_i64, 0_i64);
         let mut add = |cards: i64, mib: i64, percent: i64| {
             memory = memory.saturating_add(cards.saturating_mul(mib));
@@ -102,7 +101,7 @@ impl CardRules {
                 let of_gpus = grants.iter().filter(|it| *it.kind == *GPU);
                 of_gpus.for_each(|grant| add(1, grant.memory, grant.cores));
             }
-            None => gpus().for_each(|part| {
+            None => ask.gpus().for_each(|part| {
                 let mib = part.memory.of(models.largest(ask));
                 add(part.cards, mib, part.cores);
             }),
@@ -143,8 +142,7 @@ impl Rows {
         let waiting = mirror.list::<Pod>();
         for pod in waiting.filter(|pod| pod.spec.node_name.is_empty() && !pod.is_finished()) {
             let ask = self.cards.of_pod(pod);
-            let parts = ask.iter().flat_map(|ask| &ask.parts);
-            let mut gpus = parts.filter(|part| part.is_of_gpus());
+            let mut gpus = ask.iter().flat_map(|ask| ask.gpus());
             if gpus.any(|part| matches!(part.memory, Memory::Percent(_))) {
                 self.put_pod(mirror, pod, tables);
             }

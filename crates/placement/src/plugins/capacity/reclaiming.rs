@@ -22,8 +22,8 @@ pub(super) fn reclaims_like(view: View<'_>, gang: GangId) -> u64 {
 }
 
 /// A.3: a task of a queue that holds more than it deserves of something that the claimant asks for and the
-/// task holds, or that deserves nothing of what the task holds; and nobody is brought below what is kept for
-/// it.
+/// task holds, or that deserves nothing of what the task holds, or no pod slot for it; and nobody is brought
+/// below what is kept for it.
 pub(super) fn reclaimable(
     view: View<'_>,
     claimant: Claimant,
@@ -51,17 +51,6 @@ fn used(view: View<'_>, id: QueueId) -> &Vector {
         &queue.used
     } else {
         &queue.used_own
-    }
-}
-
-/// How many pods of it hold a slot on their nodes, in a tree with all below it: no task requests one.
-fn slots(view: View<'_>, id: QueueId) -> i64 {
-    let queue = view.tables.queue(id);
-    let below = queue.children.iter();
-    let below = below.map(|child| view.tables.queue(*child).used_slots);
-    match view.state.capacity.is_tree {
-        true => queue.used_slots,
-        false => queue.used_slots.saturating_sub(below.sum()),
     }
 }
 
@@ -98,12 +87,13 @@ impl<'a> Given<'a> {
         // Asked of nearly everybody and mostly in vain: what decides the most comes first.
         let is_given = match deserves_some(row, &held) {
             true => self.exceeds(queue, row, &held),
-            false => !self.is_kin_without_claim(queue),
+            false => {
+                self.has_more_pods(queue, row)
+                    && self.asked().any(|kind| held.has(kind))
+                    && !self.is_kin_without_claim(queue)
+            }
         };
-        if !is_given
-            || !self.asked().any(|kind| held.has(kind))
-            || self.breaks_into(queue, row, task, &held)
-        {
+        if !is_given || self.breaks_into(queue, row, task, &held) {
             return false;
         }
         let level = if all.is_tree {
@@ -121,7 +111,10 @@ impl<'a> Given<'a> {
         // Kin are spared at the leaf alone: one above that deserves nothing of it stands in nobody's way.
         let lets_go = |id| {
             let row = all.row(id);
-            row.is_some_and(|row| !deserves_some(row, &held) || self.exceeds(id, row, &held))
+            row.is_some_and(|row| match deserves_some(row, &held) {
+                true => self.exceeds(id, row, &held),
+                false => self.has_more_pods(id, row),
+            })
         };
         if !above.clone().all(lets_go) {
             return false;
@@ -143,7 +136,7 @@ impl<'a> Given<'a> {
             let used = used(self.view, id);
             let classes = tables.classes_held(id);
             let mut left = classes.map_or_else(|| used.clone(), |classes| used.plus(classes));
-            left.set(Kind::PODS, slots(self.view, id));
+            left.set(Kind::PODS, self.view.state.capacity.slots(tables, id));
             left
         });
         left.set(Kind::PODS, left.get(Kind::PODS).saturating_sub(1));
@@ -175,7 +168,7 @@ impl<'a> Given<'a> {
         };
         move |kind| {
             if kind == Kind::PODS && counted.is_none() {
-                return slots(view, id);
+                return view.state.capacity.slots(view.tables, id);
             }
             let of_classes = classes.map_or(0, |classes| classes.get(kind));
             sum.get(kind).saturating_add(of_classes)
@@ -203,6 +196,13 @@ impl<'a> Given<'a> {
             };
             left(kind).saturating_sub(goes) < kept
         })
+    }
+
+    /// Whether the queue has more pods than it deserves, if it says how many. They count only where it deserves
+    /// nothing else of what the task holds: with a pod less it has less of that, too.
+    fn has_more_pods(&self, id: QueueId, row: &Row) -> bool {
+        let deserved = row.deserved.get(Kind::PODS);
+        deserved == 0 || self.left(id)(Kind::PODS) > deserved
     }
 
     /// Whether the queue holds more than it deserves of something that the claimant asks for and the task
@@ -237,7 +237,7 @@ impl<'a> Given<'a> {
     }
 }
 
-/// Whether the queue deserves something of what the task holds.
+/// Whether the queue deserves something of what the task holds beside its slot.
 fn deserves_some(row: &Row, held: &Held<'_>) -> bool {
     row.deserved.entries().any(|(kind, _)| held.has(kind))
 }

@@ -12,7 +12,7 @@ use crate::plugin::{Claimant, Plugin, View};
 use crate::plugins::queue_of;
 use crate::rules::{Config, State};
 
-use stand::{Below, Stand};
+use stand::{Below, Stand, Standing};
 
 mod stand;
 
@@ -145,13 +145,13 @@ impl Tree {
         }
     }
 
-    /// Which of two queues is served first, by the branches in which they part.
-    fn compare(&self, stand: &Stand, a: QueueId, b: QueueId) -> Ordering {
+    /// Which of two queues is served first, by how the branches stand in which they part.
+    fn compare(&self, of: impl Fn(usize) -> Standing, a: QueueId, b: QueueId) -> Ordering {
         let none = Vec::new();
         let way = |id: QueueId| self.ways.get(&id).unwrap_or(&none);
         let (x, y) = (way(a), way(b));
         for at in 0..x.len().min(y.len()) {
-            let (p, q) = (stand.of(x[at]), stand.of(y[at]));
+            let (p, q) = (of(x[at]), of(y[at]));
             let (v, w) = (self.nodes[x[at]].weight, self.nodes[y[at]].weight);
             let order = p.saturated.cmp(&q.saturated);
             let order = order.then_with(|| p.share.cmp_weighted(v, q.share, w));
@@ -181,7 +181,7 @@ fn request(tables: &Tables, gang: &Gang) -> Option<Vector> {
 fn queue_order(view: View<'_>, a: QueueId, b: QueueId) -> Ordering {
     let tree = &view.state.drf;
     let length = |id: QueueId| tree.ways.get(&id).map_or(0, Vec::len);
-    tree.compare(&tree.now, a, b)
+    tree.compare(|at| tree.now.of(at), a, b)
         .then_with(|| length(a).cmp(&length(b)))
 }
 
@@ -192,12 +192,10 @@ fn queue_order(view: View<'_>, a: QueueId, b: QueueId) -> Ordering {
 fn reclaimable(view: View<'_>, claimant: Claimant, tasks: &[TaskId], allowed: &mut [bool]) {
     let (tables, tree) = (view.tables, &view.state.drf);
     let wanted = &tables.shape_of(claimant.task).spec.requests;
-    let mut alone = BTreeMap::new();
-    alone.insert(
-        claimant.gang,
-        super::of_tables(tables, claimant.gang).plus(wanted),
-    );
-    let mut together = alone.clone();
+    let with_it = super::of_tables(tables, claimant.gang).plus(wanted);
+    let mut alone = tree.stand(tables, &BTreeMap::from([(claimant.gang, with_it)]));
+    // Also without those who were allowed, once there is one.
+    let mut together: Option<Stand> = None;
     // Tasks of one gang that request the same are judged alike.
     let mut judged: BTreeMap<(GangId, model::ShapeId), bool> = BTreeMap::new();
     for (task, allowed) in tasks.iter().zip(allowed) {
@@ -207,28 +205,25 @@ fn reclaimable(view: View<'_>, claimant: Claimant, tasks: &[TaskId], allowed: &m
             continue;
         };
         let given = &tables.shape(row.shape).spec.requests;
-        let comes_first = |instead: &BTreeMap<GangId, Vector>| {
-            let stand = tree.stand(tables, instead).by_shares_alone();
-            tree.compare(&stand, claimant.queue, queue).is_lt()
+        let comes_first = |stand: &Stand| {
+            let order = tree.compare(|at| stand.by_shares_alone(at), claimant.queue, queue);
+            order.is_lt()
         };
         let is_alone = *judged.entry((gang, row.shape)).or_insert_with(|| {
-            let mut instead = alone.clone();
-            instead.insert(gang, super::of_tables(tables, gang).minus(given));
-            comes_first(&instead)
+            tree.give(&mut alone, tables, gang, given);
+            let is_first = comes_first(&alone);
+            tree.take_back(&mut alone, tables, gang, given);
+            is_first
         });
         if !is_alone {
             *allowed = false;
             continue;
         }
-        let mut instead = together.clone();
-        let held = instead
-            .entry(gang)
-            .or_insert_with(|| super::of_tables(tables, gang));
-        held.sub(given);
-        if comes_first(&instead) {
-            together = instead;
-        } else {
+        let others = together.get_or_insert_with(|| alone.clone());
+        tree.give(others, tables, gang, given);
+        if !comes_first(others) {
             *allowed = false;
+            tree.take_back(others, tables, gang, given);
         }
     }
 }

@@ -23,7 +23,7 @@ pub(crate) struct Stand {
     /// What all leaves hold.
     used: Vector,
     /// Of what that anybody requests there is no more.
-    gone: BTreeSet<Kind>,
+    pub(super) gone: BTreeSet<Kind>,
 }
 
 #[derive(Clone, Copy, Debug, PartialEq)]
@@ -47,16 +47,11 @@ impl Stand {
     }
 
     /// The same where nobody asks who wants more.
-    pub(super) fn by_shares_alone(mut self) -> Stand {
-        let all = self.branches.iter_mut();
-        all.for_each(|(_, it)| it.saturated = false);
-        self
-    }
-
-    /// Whether there is no more of the same.
-    #[cfg(test)]
-    pub(super) fn lacks_as(&self, other: &Stand) -> bool {
-        self.gone == other.gone
+    pub(super) fn by_shares_alone(&self, branch: usize) -> Standing {
+        Standing {
+            saturated: false,
+            ..self.of(branch)
+        }
     }
 
     fn hold(&mut self, leaf: usize, held: Vector) {
@@ -96,6 +91,37 @@ impl Tree {
         }
         self.settle(&mut now, changed, tables.total());
         self.now = now;
+    }
+
+    /// A gang holds so much less.
+    pub(super) fn give(&self, stand: &mut Stand, tables: &Tables, gang: GangId, given: &Vector) {
+        self.change(stand, tables, gang, |held| held.sub(given));
+    }
+
+    /// It holds that again.
+    pub(super) fn take_back(
+        &self,
+        stand: &mut Stand,
+        tables: &Tables,
+        gang: GangId,
+        given: &Vector,
+    ) {
+        self.change(stand, tables, gang, |held| held.add(given));
+    }
+
+    fn change(
+        &self,
+        stand: &mut Stand,
+        tables: &Tables,
+        gang: GangId,
+        change: impl Fn(&mut Vector),
+    ) {
+        if let Some(at) = self.places.get(&gang) {
+            let mut held = stand.leaves[*at].0.clone();
+            change(&mut held);
+            stand.hold(*at, held);
+            self.settle(stand, vec![*at], tables.total());
+        }
     }
 
     /// Computes anew the leaves that hold something else, and the branches above them.
