@@ -131,7 +131,6 @@ pub async fn rehearse(
             texts.extend(outside::unshared(&objects, changes, engine.reach.sharding));
         }
     }
-    objects.iter_mut().for_each(api::dialect::hear);
     if has_native_groups(&objects, &request.question) {
         drivers.controller_settings.native_groups = true;
         if let Some(engine) = &mut drivers.engine {

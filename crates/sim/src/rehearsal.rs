@@ -19,6 +19,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use api::ask::{Report, Subject};
 use api::call::{self, Call, WatchLine};
 use api::core::{Pod, PodPhase};
+use api::dialect;
 use api::intent::{Intent, Refusal, WriteOutcome};
 use api::kind::Kind;
 use api::time::Time;
@@ -36,7 +37,6 @@ use crate::wire::{Answered, Next, Server, refusal_of, told};
 pub use change::{Change, Named, Refused, WHAT_IF};
 pub use outcome::{Before, Fate, Gone, Leaves, Outcome};
 pub use owners::Owner;
-use taints::Rules;
 
 /// Rounds in one settling; a rehearsal that needs more is taken to run for ever.
 const ROUNDS_MAX: u64 = 5_000_000;
@@ -56,8 +56,6 @@ pub struct Rehearsal {
     unreadable: Vec<LoadError>,
     /// Whether it was not said which namespaces there are.
     makes_namespaces: bool,
-    /// What taints devices beside what these say themselves.
-    rules: Rules,
     /// What APIs say that the store does not serve, by target.
     answers: BTreeMap<String, Vec<u8>>,
     /// Those of them that nobody has asked for yet.
@@ -73,20 +71,17 @@ impl std::fmt::Debug for Rehearsal {
 impl Rehearsal {
     /// A cluster of these objects, whole as an API shows them, at `now`. Objects of kinds that no
     /// decision reads are left out. What every plane has (queues `default` and `root`, namespaces) is
-    /// made where it is missing, and rules that taint devices stand on these. The driver's controllers are
-    /// those that make pods and groups; one that takes away what nobody seems to own would take away what
-    /// is not in the list. Where no namespace is among the objects each that is named is there.
+    /// made where it is missing, and rules that taint devices can be made. The driver's controllers are those
+    /// that make pods and groups; one that takes away what nobody seems to own would take away what is not in
+    /// the list. Where no namespace is among the objects each that is named is there.
     pub fn of(objects: Vec<Value>, drivers: driver::Settings, now: Time) -> Rehearsal {
         let mut records = Vec::new();
-        let (rules, objects, unusable) = Rules::on_devices(objects);
         let mut left_out = BTreeMap::new();
-        if unusable > 0 {
-            left_out.insert(Kind::DeviceTaintRule.row().name.to_owned(), unusable);
-        }
         let mut namespaces = BTreeSet::new();
         let mut random = Random::new(1);
         let mut makes_namespaces = true;
         for mut object in objects {
+            dialect::hear(&mut object);
             change::with_one_applier(&mut object);
             let kind = Kind::find(said(&object, "apiVersion"), said(&object, "kind"));
             let resource = match kind.map(Kind::row) {
@@ -120,10 +115,11 @@ impl Rehearsal {
             left_out,
             unreadable,
             makes_namespaces,
-            rules,
             answers: BTreeMap::new(),
             untold: BTreeSet::new(),
         };
+        let defined = rehearsal.call(&taints::defined());
+        assert_eq!(defined.code, 201, "the definition of taint rules is valid");
         for namespace in namespaces {
             // It is there already, where it was listed.
             rehearsal.call(&calls::post(&Kind::Namespace.path("", ""), &namespace));

@@ -4,6 +4,7 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use api::call::Call;
 use api::core::{Pod, disruption_target};
+use api::dialect;
 use api::intent::ObjectKey;
 use api::kind::{KINDS, Kind};
 use api::time::Time;
@@ -123,6 +124,7 @@ impl Change {
         if said(document, "apiVersion") != WHAT_IF {
             let mut object = document.clone();
             let key = key_of(document, "", namespace)?;
+            dialect::hear(&mut object);
             if !key.namespace().is_empty() {
                 object["metadata"]["namespace"] = json!(key.namespace());
             }
@@ -253,12 +255,6 @@ impl Rehearsal {
     pub fn change(&mut self, change: &Change) -> Vec<Refused> {
         self.changed_at = self.now;
         let refused = match change {
-            Change::Apply(key, object) if key.kind() == Some(Kind::DeviceTaintRule) => {
-                self.apply_rule(key, object)
-            }
-            Change::Apply(key, object) if key.kind() == Some(Kind::ResourceSlice) => {
-                self.untainted(|it| it.apply(key, object).into_iter().collect())
-            }
             Change::Apply(key, object) => self.apply(key, object).into_iter().collect(),
             Change::Delete(keys) => {
                 let delete = |key| self.delete(key, &mut BTreeSet::new());
@@ -312,9 +308,6 @@ impl Rehearsal {
     fn delete(&mut self, key: &Named, asked: &mut BTreeSet<Named>) -> Option<Refused> {
         if !asked.insert(key.clone()) {
             return None;
-        }
-        if key.kind() == Some(Kind::DeviceTaintRule) {
-            return self.delete_rule(key);
         }
         let target = key.path();
         let found = self.call(&calls::get(&target));
