@@ -9,6 +9,7 @@
 //! has a node runs and is ready; the same objects give the same answers.
 
 mod change;
+mod deletion;
 mod limits;
 mod outcome;
 mod owners;
@@ -60,6 +61,9 @@ pub struct Rehearsal {
     answers: BTreeMap<String, Vec<u8>>,
     /// Those of them that nobody has asked for yet.
     untold: BTreeSet<String>,
+    /// How often all objects of a kind were listed.
+    #[cfg(test)]
+    lists: usize,
 }
 
 impl std::fmt::Debug for Rehearsal {
@@ -117,6 +121,8 @@ impl Rehearsal {
             makes_namespaces,
             answers: BTreeMap::new(),
             untold: BTreeSet::new(),
+            #[cfg(test)]
+            lists: 0,
         };
         let defined = rehearsal.call(&taints::defined());
         assert_eq!(defined.code, 201, "the definition of taint rules is valid");
@@ -241,8 +247,8 @@ impl Rehearsal {
             return None;
         }
         let chips = pod.metadata.annotations.get(NPU_CORE)?;
-        let there = self.driver.mirror().list::<Pod>();
-        let there = there.filter(|other| *other.spec.node_name == *node && !other.is_finished());
+        let there = self.driver.mirror().pods_on(node);
+        let there = there.filter(|other| !other.is_finished());
         let said: Vec<_> = there.filter_map(|other| said(other)).collect();
         let now = made.iter().filter(|(on, _)| *on == node);
         let beside = said.iter().map(|real| &**real);
@@ -344,6 +350,10 @@ impl Rehearsal {
     }
 
     fn objects(&mut self, kind: Kind) -> Vec<Value> {
+        #[cfg(test)]
+        {
+            self.lists += 1;
+        }
         self.server.objects(kind, self.now)
     }
 }
