@@ -4,15 +4,12 @@ use std::ffi::OsString;
 
 use std::sync::Arc;
 
-use api::call::Call;
 use api::kind::Kind;
 use api::volcano::ShardingMode;
-use bytes::Bytes;
-use futures::future::BoxFuture;
 use serde_json::{Value, json};
 
 use super::{READ, Rehearsal, explained, foreseen, of_cards, outside, unread};
-use crate::cluster::{Answer, ByteStream, Cluster, ClusterError};
+use crate::cluster::imitation::Told;
 use crate::manifest;
 use crate::start::{Outcome, RehearsalQuestion, RehearsalRequest, RehearsalRules, Start};
 use crate::state::{Announcement, StateDir};
@@ -351,32 +348,15 @@ fn the_rules_of_a_plane_hold_where_its_kubeconfig_is_named() {
     std::fs::remove_dir_all(&directory).expect("it is ours");
 }
 
-/// A cluster that answers a question with what stands there for its target, and has no watches.
-struct Told(fn(&str) -> Value);
-
-impl Cluster for Told {
-    fn call(&self, call: Call) -> BoxFuture<'static, Result<Answer, ClusterError>> {
-        let answer = Answer {
-            code: 200,
-            body: Bytes::from((self.0)(&call.target).to_string()),
-            warnings: Vec::new(),
-        };
-        Box::pin(async { Ok(answer) })
-    }
-
-    fn stream(&self, _: String) -> BoxFuture<'static, Result<ByteStream, ClusterError>> {
-        Box::pin(async { Ok(Box::pin(futures::stream::empty()) as ByteStream) })
-    }
-}
-
 /// Each list has a ConfigMap that is in all of them, and one of its own.
-fn of_chips(target: &str) -> Value {
+fn of_chips(target: &str) -> (u16, Value) {
     let target = target.replace("&limit=500", "").replace("?limit=500", "");
     let map = |name: &str| json!({ "metadata": { "namespace": "mindx-dl", "name": name } });
-    json!({
+    let list = json!({
         "kind": "ConfigMapList", "apiVersion": "v1", "metadata": {},
         "items": [map("common"), map(&target)],
-    })
+    });
+    (200, list)
 }
 
 #[tokio::test]
@@ -458,12 +438,13 @@ tiers:
 }
 
 /// How much of the only node is used.
-fn measured(target: &str) -> Value {
+fn measured(target: &str) -> (u16, Value) {
     assert_eq!(target, "/apis/metrics.k8s.io/v1beta1/nodes");
-    json!({ "items": [{
+    let list = json!({ "items": [{
         "metadata": { "name": "n1" }, "timestamp": "2023-11-14T22:13:20Z", "window": "30s",
         "usage": { "cpu": "3600m", "memory": "1Gi" },
-    }]})
+    }]});
+    (200, list)
 }
 
 #[tokio::test]
