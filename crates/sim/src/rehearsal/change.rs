@@ -112,7 +112,7 @@ impl Change {
     /// # Errors
     /// The field that is wrong and what is wrong with it.
     pub fn read(document: &Value, namespace: &str) -> Result<Change, (String, String)> {
-        if said(document, "apiVersion") != WHAT_IF {
+        if !Change::is_question(document) {
             let mut object = document.clone();
             let key = key_of(document, "", namespace)?;
             dialect::hear(&mut object);
@@ -121,27 +121,11 @@ impl Change {
             }
             return Ok(Change::Apply(key, object));
         }
+        if said(document, "apiVersion") != WHAT_IF {
+            return Err(wrong("apiVersion", &format!("is {WHAT_IF}")));
+        }
         match said(document, "kind") {
-            "Delete" => {
-                only(document, "", &["apiVersion", "kind", "objects"])?;
-                let objects = document["objects"].as_array().filter(|it| !it.is_empty());
-                let wrong = || {
-                    wrong(
-                        "objects",
-                        "names what goes: apiVersion, kind, namespace, name",
-                    )
-                };
-                let objects = objects.ok_or_else(wrong)?.iter().enumerate();
-                let keys = objects.map(|(at, object)| {
-                    let fields = ["apiVersion", "kind", "namespace", "name"];
-                    only(object, &format!("objects[{at}]."), &fields)?;
-                    let whole = json!({
-                        "apiVersion": object["apiVersion"], "kind": object["kind"], "metadata": object,
-                    });
-                    key_of(&whole, &format!("objects[{at}]."), namespace)
-                });
-                Ok(Change::Delete(keys.collect::<Result<_, _>>()?))
-            }
+            "Delete" => delete(document, namespace),
             "Drain" => drain(document),
             other => Err(wrong(
                 "kind",
@@ -152,6 +136,12 @@ impl Change {
 }
 
 impl Change {
+    /// Whether a document is no manifest, but one of the group of [`WHAT_IF`], whatever it says there.
+    pub fn is_question(document: &Value) -> bool {
+        let group = |version: &str| version.split('/').next().map(str::to_owned);
+        group(said(document, "apiVersion")) == group(WHAT_IF)
+    }
+
     /// The objects that it names.
     pub fn keys(&self) -> &[Named] {
         match self {
@@ -184,6 +174,40 @@ fn only(object: &Value, within: &str, fields: &[&str]) -> Result<(), (String, St
     }
 }
 
+/// Refuses a field that is no text: it would seem not to be there.
+fn texts(object: &Value, within: &str) -> Result<(), (String, String)> {
+    let mut fields = object.as_object().into_iter().flatten();
+    match fields.find(|(_, value)| !value.is_string()) {
+        Some((field, _)) => Err(wrong(&format!("{within}{field}"), "is a text")),
+        None => Ok(()),
+    }
+}
+
+fn delete(document: &Value, namespace: &str) -> Result<Change, (String, String)> {
+    const FIELDS: &[&str] = &["apiVersion", "kind", "namespace", "name"];
+    only(document, "", &["apiVersion", "kind", "objects"])?;
+    let objects = document["objects"].as_array().filter(|it| !it.is_empty());
+    let Some(objects) = objects else {
+        let text = format!("names what goes: {}", FIELDS.join(", "));
+        return Err(wrong("objects", &text));
+    };
+    let keys = objects.iter().enumerate().map(|(at, object)| {
+        let within = format!("objects[{at}]");
+        if !object.is_object() {
+            let text = format!("is one object: {}", FIELDS.join(", "));
+            return Err(wrong(&within, &text));
+        }
+        let within = format!("{within}.");
+        only(object, &within, FIELDS)?;
+        texts(object, &within)?;
+        let whole = json!({
+            "apiVersion": object["apiVersion"], "kind": object["kind"], "metadata": object,
+        });
+        key_of(&whole, &within, namespace)
+    });
+    Ok(Change::Delete(keys.collect::<Result<_, _>>()?))
+}
+
 fn drain(document: &Value) -> Result<Change, (String, String)> {
     only(
         document,
@@ -213,6 +237,11 @@ fn drain(document: &Value) -> Result<Change, (String, String)> {
 fn key_of(object: &Value, within: &str, namespace: &str) -> Result<Named, (String, String)> {
     let (version, name) = (said(object, "apiVersion"), said(object, "kind"));
     let kind = Kind::find(version, name);
+    for (field, text) in [("apiVersion", version), ("kind", name)] {
+        if text.is_empty() {
+            return Err(wrong(&format!("{within}{field}"), "is missing"));
+        }
+    }
     if kind.is_none() && !limits::is_one(object) {
         let text = format!("{name} of {version:?} has no part in decisions");
         return Err(wrong(&format!("{within}kind"), &text));
