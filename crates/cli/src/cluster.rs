@@ -3,6 +3,9 @@
 //! Everything richer (apply, watch, logs) is built on these two in [`crate::rest`], so that a test
 //! needs to imitate only this.
 
+#[cfg(test)]
+pub(crate) mod imitation;
+
 use api::call::Call;
 use bytes::Bytes;
 use futures::StreamExt;

@@ -13,6 +13,9 @@ use serde_json::Value;
 /// A manifest larger than this is refused unread.
 pub const MANIFEST_BYTES_MAX: u64 = 32 << 20;
 
+/// How standard input is named.
+const INPUT: &str = "-";
+
 /// One object of a manifest.
 #[derive(Clone, Debug)]
 pub struct Document {
@@ -74,7 +77,10 @@ impl fmt::Display for Mistake {
 /// All mistakes of all files are returned together.
 pub fn read(files: &[String]) -> Result<Vec<Document>, Vec<Mistake>> {
     let mut documents = Vec::new();
-    let mut mistakes = Vec::new();
+    let mut mistakes: Vec<Mistake> = input_again(files).into_iter().collect();
+    if !mistakes.is_empty() {
+        return Err(mistakes);
+    }
     for file in files {
         for (name, path) in expand(file, &mut mistakes) {
             match load(&name, path.as_deref()).and_then(|text| parse(&name, text)) {
@@ -91,6 +97,13 @@ pub fn read(files: &[String]) -> Result<Vec<Document>, Vec<Mistake>> {
     } else {
         Err(mistakes)
     }
+}
+
+/// What is wrong where standard input is named twice: there is nothing left to read then.
+pub fn input_again<'a>(files: impl IntoIterator<Item = &'a String>) -> Option<Mistake> {
+    let named = files.into_iter().filter(|file| *file == INPUT).count();
+    let text = "it is named twice, and can be read once";
+    (named > 1).then(|| whole("standard input", text.to_owned()))
 }
 
 /// Reads the text of one file.
@@ -206,7 +219,7 @@ impl Document {
                 ));
             }
         }
-        let is_made = self.object["apiVersion"] != sim::WHAT_IF;
+        let is_made = !sim::Change::is_question(&self.object);
         if is_made && metadata["name"].is_null() && metadata["generateName"].is_null() {
             return Err(self.mistake(
                 "metadata.name",
@@ -223,7 +236,7 @@ fn is_list(object: &Value) -> bool {
 
 fn expand(file: &str, mistakes: &mut Vec<Mistake>) -> Vec<(String, Option<PathBuf>)> {
     let path = Path::new(file);
-    if file == "-" {
+    if file == INPUT {
         return vec![("standard input".to_owned(), None)];
     }
     if !path.is_dir() {

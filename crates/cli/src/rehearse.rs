@@ -7,10 +7,12 @@ mod outside;
 #[cfg(test)]
 mod tests;
 
+use std::collections::BTreeSet;
 use std::sync::Arc;
 
 use anyhow::{Context, bail};
 use api::ask::{Report, Subject};
+use api::intent::ObjectKey;
 use api::kind::{KINDS, Kind};
 use api::volcano::chip_devices::ChipTopic;
 use api::volcano::scheduler_conf::{CONFIG_MAP_NAME, CONFIG_MAP_NAMESPACE, SCHEDULER_CONF};
@@ -122,7 +124,10 @@ pub async fn rehearse(
         if let Some(engine) = &drivers.engine {
             used = outside::used(cluster.clone(), engine).await;
         }
-        objects.extend(of_cards(cluster, &drivers).await);
+        objects.extend(of_cards(cluster.clone(), &drivers).await);
+        if let RehearsalQuestion::WhatIf(changes) = &request.question {
+            objects.extend(of_changes(cluster, changes).await);
+        }
     }
     let mut texts = Vec::new();
     if let Some(engine) = &drivers.engine {
@@ -131,7 +136,6 @@ pub async fn rehearse(
             texts.extend(outside::unshared(&objects, changes, engine.reach.sharding));
         }
     }
-    objects.iter_mut().for_each(api::dialect::hear);
     if has_native_groups(&objects, &request.question) {
         drivers.controller_settings.native_groups = true;
         if let Some(engine) = &mut drivers.engine {
@@ -381,12 +385,32 @@ fn conf_of(object: &Value) -> Option<SchedulerConf> {
 
 /// A ConfigMap, if it is there and may be read.
 async fn config_map(cluster: Arc<dyn Cluster>, namespace: &str, name: &str) -> Option<Value> {
-    let found = Rest::new(cluster)
-        .find(&Kind::ConfigMap.path(namespace, name))
-        .await;
+    found(cluster, &ObjectKey::new(Kind::ConfigMap, namespace, name)).await
+}
+
+/// What is there of objects that changes name and that are of no kind of which all are read: what goes must be
+/// there, and a manifest may say a part.
+async fn of_changes(cluster: Arc<dyn Cluster>, changes: &[(Document, Change)]) -> Vec<Value> {
+    let keys = changes.iter().flat_map(|(_, change)| change.keys());
+    let keys = keys.filter_map(|key| match key {
+        Named::Known(key) if !READ.contains(&key.kind) => Some(key),
+        Named::Known(_) | Named::LimitRange { .. } => None,
+    });
+    let keys: BTreeSet<&ObjectKey> = keys.collect();
+    let mut there = Vec::new();
+    for key in keys {
+        there.extend(found(cluster.clone(), key).await);
+    }
+    there
+}
+
+/// An object, if it is there and may be read.
+async fn found(cluster: Arc<dyn Cluster>, key: &ObjectKey) -> Option<Value> {
+    let target = key.kind.path(&key.namespace, &key.name);
+    let found = Rest::new(cluster).find(&target).await;
     found.unwrap_or_else(|error| {
-        let text = format!("ConfigMap {namespace}/{name} is not taken into account: {error:#}");
-        console::warn(&text);
+        let title = Named::Known(key.clone()).title();
+        console::warn(&format!("{title} is not taken into account: {error:#}"));
         None
     })
 }

@@ -9,6 +9,7 @@
 //! has a node runs and is ready; the same objects give the same answers.
 
 mod change;
+mod deletion;
 mod limits;
 mod outcome;
 mod owners;
@@ -19,6 +20,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use api::ask::{Report, Subject};
 use api::call::{self, Call, WatchLine};
 use api::core::{Pod, PodPhase};
+use api::dialect;
 use api::intent::{Intent, Refusal, WriteOutcome};
 use api::kind::Kind;
 use api::time::Time;
@@ -36,7 +38,6 @@ use crate::wire::{Answered, Next, Server, refusal_of, told};
 pub use change::{Change, Named, Refused, WHAT_IF};
 pub use outcome::{Before, Fate, Gone, Leaves, Outcome};
 pub use owners::Owner;
-use taints::Rules;
 
 /// Rounds in one settling; a rehearsal that needs more is taken to run for ever.
 const ROUNDS_MAX: u64 = 5_000_000;
@@ -56,12 +57,13 @@ pub struct Rehearsal {
     unreadable: Vec<LoadError>,
     /// Whether it was not said which namespaces there are.
     makes_namespaces: bool,
-    /// What taints devices beside what these say themselves.
-    rules: Rules,
     /// What APIs say that the store does not serve, by target.
     answers: BTreeMap<String, Vec<u8>>,
     /// Those of them that nobody has asked for yet.
     untold: BTreeSet<String>,
+    /// How often all objects of a kind were listed.
+    #[cfg(test)]
+    lists: usize,
 }
 
 impl std::fmt::Debug for Rehearsal {
@@ -73,20 +75,17 @@ impl std::fmt::Debug for Rehearsal {
 impl Rehearsal {
     /// A cluster of these objects, whole as an API shows them, at `now`. Objects of kinds that no
     /// decision reads are left out. What every plane has (queues `default` and `root`, namespaces) is
-    /// made where it is missing, and rules that taint devices stand on these. The driver's controllers are
-    /// those that make pods and groups; one that takes away what nobody seems to own would take away what
-    /// is not in the list. Where no namespace is among the objects each that is named is there.
+    /// made where it is missing, and rules that taint devices can be made. The driver's controllers are those
+    /// that make pods and groups; one that takes away what nobody seems to own would take away what is not in
+    /// the list. Where no namespace is among the objects each that is named is there.
     pub fn of(objects: Vec<Value>, drivers: driver::Settings, now: Time) -> Rehearsal {
         let mut records = Vec::new();
-        let (rules, objects, unusable) = Rules::on_devices(objects);
         let mut left_out = BTreeMap::new();
-        if unusable > 0 {
-            left_out.insert(Kind::DeviceTaintRule.row().name.to_owned(), unusable);
-        }
         let mut namespaces = BTreeSet::new();
         let mut random = Random::new(1);
         let mut makes_namespaces = true;
         for mut object in objects {
+            dialect::hear(&mut object);
             change::with_one_applier(&mut object);
             let kind = Kind::find(said(&object, "apiVersion"), said(&object, "kind"));
             let resource = match kind.map(Kind::row) {
@@ -120,10 +119,13 @@ impl Rehearsal {
             left_out,
             unreadable,
             makes_namespaces,
-            rules,
             answers: BTreeMap::new(),
             untold: BTreeSet::new(),
+            #[cfg(test)]
+            lists: 0,
         };
+        let defined = rehearsal.call(&taints::defined());
+        assert_eq!(defined.code, 201, "the definition of taint rules is valid");
         for namespace in namespaces {
             // It is there already, where it was listed.
             rehearsal.call(&calls::post(&Kind::Namespace.path("", ""), &namespace));
@@ -245,8 +247,8 @@ impl Rehearsal {
             return None;
         }
         let chips = pod.metadata.annotations.get(NPU_CORE)?;
-        let there = self.driver.mirror().list::<Pod>();
-        let there = there.filter(|other| *other.spec.node_name == *node && !other.is_finished());
+        let there = self.driver.mirror().pods_on(node);
+        let there = there.filter(|other| !other.is_finished());
         let said: Vec<_> = there.filter_map(|other| said(other)).collect();
         let now = made.iter().filter(|(on, _)| *on == node);
         let beside = said.iter().map(|real| &**real);
@@ -348,6 +350,10 @@ impl Rehearsal {
     }
 
     fn objects(&mut self, kind: Kind) -> Vec<Value> {
+        #[cfg(test)]
+        {
+            self.lists += 1;
+        }
         self.server.objects(kind, self.now)
     }
 }

@@ -4,15 +4,12 @@ use std::ffi::OsString;
 
 use std::sync::Arc;
 
-use api::call::Call;
 use api::kind::Kind;
 use api::volcano::ShardingMode;
-use bytes::Bytes;
-use futures::future::BoxFuture;
 use serde_json::{Value, json};
 
 use super::{READ, Rehearsal, explained, foreseen, of_cards, outside, unread};
-use crate::cluster::{Answer, ByteStream, Cluster, ClusterError};
+use crate::cluster::imitation::Told;
 use crate::manifest;
 use crate::start::{Outcome, RehearsalQuestion, RehearsalRequest, RehearsalRules, Start};
 use crate::state::{Announcement, StateDir};
@@ -124,6 +121,36 @@ fn a_node_that_is_drained_is_foreseen() {
     insta::assert_snapshot!(foreseen::text(&refused, &outcome));
     let json: Value = foreseen::json(&refused, &outcome);
     assert_eq!(json["gone"].as_array().map(Vec::len), Some(1));
+}
+
+#[test]
+fn standard_input_is_not_read_twice() {
+    let end = |words: &[&str]| {
+        let words = words.iter().map(OsString::from).collect();
+        match crate::parse(words) {
+            Outcome::Exit(code) => code,
+            Outcome::Start(_) => panic!("it has started"),
+        }
+    };
+    assert_eq!(end(&["katmai", "whatif", "-f", "-", "--dump", "-"]), 2);
+    assert_eq!(end(&["katmai", "whatif", "-f", "-", "-f", "-"]), 2);
+    let files = ["-", "a", "-"].map(str::to_owned);
+    let mistake = manifest::input_again(&files).expect("it is said");
+    assert_eq!(
+        mistake.to_string(),
+        "standard input: it is named twice, and can be read once"
+    );
+}
+
+#[test]
+fn a_document_of_another_version_is_told_so() {
+    let text = "kind: Drain\napiVersion: whatif.katmai.dev/v2\nnodes: [a]\n";
+    let documents = manifest::parse("drain.yaml", text.to_owned()).expect("it has no name to say");
+    let (field, why) = sim::Change::read(&documents[0].object, "default").expect_err("it is wrong");
+    assert_eq!(
+        documents[0].mistake(&field, why).to_string(),
+        "drain.yaml:2:1: apiVersion: is whatif.katmai.dev/v1"
+    );
 }
 
 #[test]
@@ -351,32 +378,15 @@ fn the_rules_of_a_plane_hold_where_its_kubeconfig_is_named() {
     std::fs::remove_dir_all(&directory).expect("it is ours");
 }
 
-/// A cluster that answers a question with what stands there for its target, and has no watches.
-struct Told(fn(&str) -> Value);
-
-impl Cluster for Told {
-    fn call(&self, call: Call) -> BoxFuture<'static, Result<Answer, ClusterError>> {
-        let answer = Answer {
-            code: 200,
-            body: Bytes::from((self.0)(&call.target).to_string()),
-            warnings: Vec::new(),
-        };
-        Box::pin(async { Ok(answer) })
-    }
-
-    fn stream(&self, _: String) -> BoxFuture<'static, Result<ByteStream, ClusterError>> {
-        Box::pin(async { Ok(Box::pin(futures::stream::empty()) as ByteStream) })
-    }
-}
-
 /// Each list has a ConfigMap that is in all of them, and one of its own.
-fn of_chips(target: &str) -> Value {
+fn of_chips(target: &str) -> (u16, Value) {
     let target = target.replace("&limit=500", "").replace("?limit=500", "");
     let map = |name: &str| json!({ "metadata": { "namespace": "mindx-dl", "name": name } });
-    json!({
+    let list = json!({
         "kind": "ConfigMapList", "apiVersion": "v1", "metadata": {},
         "items": [map("common"), map(&target)],
-    })
+    });
+    (200, list)
 }
 
 #[tokio::test]
@@ -395,6 +405,46 @@ async fn config_maps_of_chips_are_read_where_a_rule_wants_them() {
     assert!(told[0].contains("fieldSelector"), "{told:?}");
     assert!(told[1].contains("labelSelector"), "{told:?}");
     assert!(told[2].contains("common"), "{told:?}");
+}
+
+/// A cluster has the DaemonSet of that name, and says what it was asked for.
+fn of_agents(target: &str) -> (u16, Value) {
+    match target {
+        "/apis/apps/v1/namespaces/team-a/daemonsets/agents" => {
+            let place = json!({ "namespace": "team-a", "name": "agents" });
+            (
+                200,
+                json!({ "apiVersion": "apps/v1", "kind": "DaemonSet", "metadata": place }),
+            )
+        }
+        "/apis/apps/v1/namespaces/team-a/daemonsets/others" => (404, json!({ "code": 404 })),
+        other => panic!("{other} is listed in any case"),
+    }
+}
+
+/// What is deleted is there, also where nobody acts on it: only what is not is missing.
+#[tokio::test]
+async fn what_changes_name_is_read_of_a_cluster_where_not_all_of_its_kind_are() {
+    let text = "apiVersion: whatif.katmai.dev/v1
+kind: Delete
+objects:
+- { apiVersion: apps/v1, kind: DaemonSet, name: agents }
+- { apiVersion: apps/v1, kind: DaemonSet, name: others }
+- { apiVersion: apps/v1, kind: DaemonSet, name: agents }
+- { apiVersion: v1, kind: Node, name: n1 }
+";
+    let documents = manifest::parse("some.yaml", text.to_owned()).expect("it is YAML");
+    let changes = documents.into_iter().map(|document| {
+        let change = sim::Change::read(&document.object, "team-a").expect("it is understood");
+        (document, change)
+    });
+    let changes: Vec<_> = changes.collect();
+    let mut there = super::of_changes(Arc::new(Told(of_agents)), &changes).await;
+    assert_eq!(there.len(), 1, "{there:?}");
+    there.push(json!({ "apiVersion": "v1", "kind": "Node", "metadata": { "name": "n1" } }));
+    let refused = of(there).change(&changes[0].1);
+    let missing: Vec<&str> = refused.iter().map(|it| &*it.what).collect();
+    assert_eq!(missing, ["delete DaemonSet team-a/others"]);
 }
 
 /// The settings of a copy that decides by these rules.
@@ -458,12 +508,13 @@ tiers:
 }
 
 /// How much of the only node is used.
-fn measured(target: &str) -> Value {
+fn measured(target: &str) -> (u16, Value) {
     assert_eq!(target, "/apis/metrics.k8s.io/v1beta1/nodes");
-    json!({ "items": [{
+    let list = json!({ "items": [{
         "metadata": { "name": "n1" }, "timestamp": "2023-11-14T22:13:20Z", "window": "30s",
         "usage": { "cpu": "3600m", "memory": "1Gi" },
-    }]})
+    }]});
+    (200, list)
 }
 
 #[tokio::test]

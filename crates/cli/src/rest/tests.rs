@@ -2,33 +2,20 @@
 
 use std::sync::Mutex;
 
-use bytes::Bytes;
-use futures::future::BoxFuture;
-use futures::stream;
-
 use super::*;
+use crate::cluster::imitation::Told;
 
-/// Lists that follow one another, of which the last stays; its watches say nothing and never end.
-struct Silent(Mutex<Vec<Value>>);
-
-impl Cluster for Silent {
-    fn call(&self, _: Call) -> BoxFuture<'static, Result<Answer, ClusterError>> {
-        let mut lists = self.0.lock().unwrap();
+/// Lists that follow one another, of which the last stays.
+fn following(lists: Vec<Value>) -> Told<impl Fn(&str) -> (u16, Value)> {
+    let lists = Mutex::new(lists);
+    Told(move |_: &str| {
+        let mut lists = lists.lock().unwrap();
         let list = match lists.len() {
             1 => lists[0].clone(),
             _ => lists.remove(0),
         };
-        let answer = Answer {
-            code: 200,
-            body: Bytes::from(list.to_string()),
-            warnings: Vec::new(),
-        };
-        Box::pin(async { Ok(answer) })
-    }
-
-    fn stream(&self, _: String) -> BoxFuture<'static, Result<ByteStream, ClusterError>> {
-        Box::pin(async { Ok(stream::pending().boxed()) })
-    }
+        (200, list)
+    })
 }
 
 fn list(versions: [u32; 2]) -> Value {
@@ -40,7 +27,7 @@ fn list(versions: [u32; 2]) -> Value {
 /// A machine that died keeps its connections open, and nothing comes from them.
 #[tokio::test(start_paused = true)]
 async fn a_watch_of_a_dead_server_is_given_up_and_tells_only_what_is_new() {
-    let cluster = Silent(Mutex::new(vec![list([1, 1]), list([1, 2])]));
+    let cluster = following(vec![list([1, 1]), list([1, 2])]);
     let (seen, mut told) = mpsc::channel(4);
     let began = tokio::time::Instant::now();
     let watching =

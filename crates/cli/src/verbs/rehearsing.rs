@@ -17,7 +17,7 @@ use crate::{EXIT_BAD_INPUT, console, run, scheduler_conf};
 pub(super) struct Rehearsing {
     /// The cluster as lists of its objects: files, directories, or - for standard input [default: the plane that is up]
     #[arg(long, value_name = "FILE|DIRECTORY|-", conflicts_with_all = ["kubeconfig", "data_dir"])]
-    dump: Vec<String>,
+    pub(super) dump: Vec<String>,
     /// Ask the cluster of this kubeconfig
     #[arg(long, value_name = "FILE", conflicts_with = "data_dir")]
     kubeconfig: Option<PathBuf>,

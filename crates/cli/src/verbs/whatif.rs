@@ -44,6 +44,10 @@ struct Arguments {
 
 fn begin(typed: Arguments) -> anyhow::Result<Outcome> {
     let format = typed.rehearsing.output;
+    let named = typed.filename.iter().chain(&typed.rehearsing.dump);
+    if let Some(mistake) = manifest::input_again(named) {
+        return Ok(complain(&[mistake], format));
+    }
     let documents = match manifest::read(&typed.filename) {
         Ok(documents) => documents,
         Err(mistakes) => return Ok(complain(&mistakes, format)),

@@ -3,16 +3,17 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use api::call::Call;
-use api::core::{Pod, disruption_target};
+use api::core::Pod;
+use api::dialect;
 use api::intent::ObjectKey;
-use api::kind::{KINDS, Kind};
+use api::kind::Kind;
 use api::time::Time;
 use serde::Deserialize;
 use serde_json::{Value, json};
 use store::Response;
 
 use super::{Rehearsal, limits, place, said};
-use crate::calls;
+use crate::{calls, stored};
 
 /// `apiVersion` of the kinds that are no manifests: `Delete` and `Drain`.
 pub const WHAT_IF: &str = "whatif.katmai.dev/v1";
@@ -21,15 +22,6 @@ pub const WHAT_IF: &str = "whatif.katmai.dev/v1";
 const APPLIER: &str = "kubectl";
 /// Who did so where what a manifest says is kept in an annotation.
 const APPLIER_BEFORE: &str = "kubectl-client-side-apply";
-
-/// What goes with its owner, as far as it matters to decisions.
-const OWNED: &[Kind] = &[
-    Kind::BatchJob,
-    Kind::Pod,
-    Kind::PodGroup,
-    Kind::ReplicaSet,
-    Kind::VcJob,
-];
 
 /// An object that a change names.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
@@ -120,35 +112,20 @@ impl Change {
     /// # Errors
     /// The field that is wrong and what is wrong with it.
     pub fn read(document: &Value, namespace: &str) -> Result<Change, (String, String)> {
-        if said(document, "apiVersion") != WHAT_IF {
+        if !Change::is_question(document) {
             let mut object = document.clone();
             let key = key_of(document, "", namespace)?;
+            dialect::hear(&mut object);
             if !key.namespace().is_empty() {
                 object["metadata"]["namespace"] = json!(key.namespace());
             }
             return Ok(Change::Apply(key, object));
         }
+        if said(document, "apiVersion") != WHAT_IF {
+            return Err(wrong("apiVersion", &format!("is {WHAT_IF}")));
+        }
         match said(document, "kind") {
-            "Delete" => {
-                only(document, "", &["apiVersion", "kind", "objects"])?;
-                let objects = document["objects"].as_array().filter(|it| !it.is_empty());
-                let wrong = || {
-                    wrong(
-                        "objects",
-                        "names what goes: apiVersion, kind, namespace, name",
-                    )
-                };
-                let objects = objects.ok_or_else(wrong)?.iter().enumerate();
-                let keys = objects.map(|(at, object)| {
-                    let fields = ["apiVersion", "kind", "namespace", "name"];
-                    only(object, &format!("objects[{at}]."), &fields)?;
-                    let whole = json!({
-                        "apiVersion": object["apiVersion"], "kind": object["kind"], "metadata": object,
-                    });
-                    key_of(&whole, &format!("objects[{at}]."), namespace)
-                });
-                Ok(Change::Delete(keys.collect::<Result<_, _>>()?))
-            }
+            "Delete" => delete(document, namespace),
             "Drain" => drain(document),
             other => Err(wrong(
                 "kind",
@@ -159,6 +136,12 @@ impl Change {
 }
 
 impl Change {
+    /// Whether a document is no manifest, but one of the group of [`WHAT_IF`], whatever it says there.
+    pub fn is_question(document: &Value) -> bool {
+        let group = |version: &str| version.split('/').next().map(str::to_owned);
+        group(said(document, "apiVersion")) == group(WHAT_IF)
+    }
+
     /// The objects that it names.
     pub fn keys(&self) -> &[Named] {
         match self {
@@ -191,6 +174,40 @@ fn only(object: &Value, within: &str, fields: &[&str]) -> Result<(), (String, St
     }
 }
 
+/// Refuses a field that is no text: it would seem not to be there.
+fn texts(object: &Value, within: &str) -> Result<(), (String, String)> {
+    let mut fields = object.as_object().into_iter().flatten();
+    match fields.find(|(_, value)| !value.is_string()) {
+        Some((field, _)) => Err(wrong(&format!("{within}{field}"), "is a text")),
+        None => Ok(()),
+    }
+}
+
+fn delete(document: &Value, namespace: &str) -> Result<Change, (String, String)> {
+    const FIELDS: &[&str] = &["apiVersion", "kind", "namespace", "name"];
+    only(document, "", &["apiVersion", "kind", "objects"])?;
+    let objects = document["objects"].as_array().filter(|it| !it.is_empty());
+    let Some(objects) = objects else {
+        let text = format!("names what goes: {}", FIELDS.join(", "));
+        return Err(wrong("objects", &text));
+    };
+    let keys = objects.iter().enumerate().map(|(at, object)| {
+        let within = format!("objects[{at}]");
+        if !object.is_object() {
+            let text = format!("is one object: {}", FIELDS.join(", "));
+            return Err(wrong(&within, &text));
+        }
+        let within = format!("{within}.");
+        only(object, &within, FIELDS)?;
+        texts(object, &within)?;
+        let whole = json!({
+            "apiVersion": object["apiVersion"], "kind": object["kind"], "metadata": object,
+        });
+        key_of(&whole, &within, namespace)
+    });
+    Ok(Change::Delete(keys.collect::<Result<_, _>>()?))
+}
+
 fn drain(document: &Value) -> Result<Change, (String, String)> {
     only(
         document,
@@ -220,6 +237,11 @@ fn drain(document: &Value) -> Result<Change, (String, String)> {
 fn key_of(object: &Value, within: &str, namespace: &str) -> Result<Named, (String, String)> {
     let (version, name) = (said(object, "apiVersion"), said(object, "kind"));
     let kind = Kind::find(version, name);
+    for (field, text) in [("apiVersion", version), ("kind", name)] {
+        if text.is_empty() {
+            return Err(wrong(&format!("{within}{field}"), "is missing"));
+        }
+    }
     if kind.is_none() && !limits::is_one(object) {
         let text = format!("{name} of {version:?} has no part in decisions");
         return Err(wrong(&format!("{within}kind"), &text));
@@ -253,17 +275,8 @@ impl Rehearsal {
     pub fn change(&mut self, change: &Change) -> Vec<Refused> {
         self.changed_at = self.now;
         let refused = match change {
-            Change::Apply(key, object) if key.kind() == Some(Kind::DeviceTaintRule) => {
-                self.apply_rule(key, object)
-            }
-            Change::Apply(key, object) if key.kind() == Some(Kind::ResourceSlice) => {
-                self.untainted(|it| it.apply(key, object).into_iter().collect())
-            }
             Change::Apply(key, object) => self.apply(key, object).into_iter().collect(),
-            Change::Delete(keys) => {
-                let delete = |key| self.delete(key, &mut BTreeSet::new());
-                keys.iter().filter_map(delete).collect()
-            }
+            Change::Delete(keys) => self.delete_all(keys),
             Change::Drain { nodes, labels } => self.drain(nodes, labels),
         };
         if change.touches_maps() {
@@ -307,115 +320,23 @@ impl Rehearsal {
         refused.or_else(|| self.tried(what, &apply(&format!("{target}/status"))))
     }
 
-    /// Deletes an object and what it owns, whoever else is asked to do so; each once, for what stays for a
-    /// while may own itself in the end.
-    fn delete(&mut self, key: &Named, asked: &mut BTreeSet<Named>) -> Option<Refused> {
-        if !asked.insert(key.clone()) {
-            return None;
-        }
-        if key.kind() == Some(Kind::DeviceTaintRule) {
-            return self.delete_rule(key);
-        }
-        let target = key.path();
-        let found = self.call(&calls::get(&target));
-        let uid =
-            crate::stored::uid(&serde_json::from_slice(&found.body).unwrap_or_default()).to_owned();
-        let what = format!("delete {}", key.title());
-        let refused = self.tried(what, &calls::delete(target));
-        if refused.is_none() && !uid.is_empty() {
-            for dependant in self.owned_by(&uid) {
-                self.delete(&dependant, asked);
-            }
-        }
-        if refused.is_none() && key.kind() == Some(Kind::Namespace) {
-            for there in self.within(key.name()) {
-                self.delete(&there, asked);
-            }
-        }
-        if refused.is_none() && key.kind() == Some(Kind::Node) {
-            for pod in self.left_on(key.name()) {
-                self.delete(&pod, asked);
-            }
-        }
-        refused
-    }
-
-    /// The pods of a node that has gone, each told why it has to go, too: a pod that somebody holds, to count
-    /// it, has failed, as where such pods are collected.
-    fn left_on(&mut self, node: &str) -> Vec<Named> {
-        let pods = self.objects(Kind::Pod).into_iter();
-        let pods: Vec<Value> = pods
-            .filter(|pod| pod["spec"]["nodeName"] == *node)
-            .collect();
-        for pod in pods.iter().filter(|pod| !crate::stored::is_over(pod)) {
-            let message = "PodGC: node no longer exists";
-            let target = disruption_target("DeletionByPodGC", message, self.now);
-            let mut status = json!({ "conditions": [target] });
-            if !crate::stored::list(&pod["metadata"]["finalizers"]).is_empty() {
-                status["phase"] = json!("Failed");
-            }
-            let (namespace, name) = place(pod);
-            let target = format!("{}/status", Kind::Pod.path(namespace, name));
-            self.call(&Call {
-                content_type: "application/strategic-merge-patch+json",
-                ..calls::merge(&target, &json!({ "status": status }))
-            });
-        }
-        let keys = pods.iter().map(|pod| {
-            let (namespace, name) = place(pod);
-            Named::Known(ObjectKey::new(Kind::Pod, namespace, name))
-        });
-        keys.collect()
-    }
-
-    /// What lies in a namespace.
-    fn within(&mut self, namespace: &str) -> Vec<Named> {
-        let mut found = Vec::new();
-        for row in KINDS.iter().filter(|row| row.namespaced) {
-            for object in self.objects(row.kind) {
-                let (its, name) = place(&object);
-                if its == namespace {
-                    found.push(Named::Known(ObjectKey::new(row.kind, namespace, name)));
-                }
-            }
-        }
-        found
-    }
-
-    fn owned_by(&mut self, uid: &str) -> Vec<Named> {
-        let mut found = Vec::new();
-        for kind in OWNED {
-            for object in self.objects(*kind) {
-                let owners = object["metadata"]["ownerReferences"].as_array();
-                if owners
-                    .into_iter()
-                    .flatten()
-                    .any(|owner| owner["uid"] == uid)
-                {
-                    let (namespace, name) = place(&object);
-                    found.push(Named::Known(ObjectKey::new(*kind, namespace, name)));
-                }
-            }
-        }
-        found
-    }
-
     fn drain(&mut self, names: &[String], labels: &BTreeMap<String, String>) -> Vec<Refused> {
+        let names: BTreeSet<&str> = names.iter().map(String::as_str).collect();
         let is_selected = |node: &Value| {
             let has = |(key, value): (&String, &String)| node["metadata"]["labels"][key] == **value;
             !labels.is_empty() && labels.iter().all(has)
         };
         let is_meant = |node: &Value| {
             let (_, name) = place(node);
-            names.iter().any(|it| it == name) || is_selected(node)
+            names.contains(name) || is_selected(node)
         };
         let nodes = self.objects(Kind::Node);
         let is_idle = !labels.is_empty() && !nodes.iter().any(is_selected);
-        let nodes: Vec<String> = (nodes.iter().filter(|node| is_meant(node)))
+        let nodes: BTreeSet<String> = (nodes.iter().filter(|node| is_meant(node)))
             .map(|node| place(node).1.to_owned())
             .collect();
         let mut refused = Vec::new();
-        for missing in names.iter().filter(|name| !nodes.contains(name)) {
+        for missing in names.iter().filter(|name| !nodes.contains(**name)) {
             refused.push(Refused {
                 what: format!("cordon Node {missing}"),
                 code: 404,
@@ -441,8 +362,8 @@ impl Rehearsal {
         }
         let pods = self.objects(Kind::Pod);
         let there = pods.iter().filter(|pod| {
-            nodes.iter().any(|node| pod["spec"]["nodeName"] == **node)
-                && !crate::stored::is_over(pod)
+            nodes.contains(said(&pod["spec"], "nodeName"))
+                && !stored::is_over(pod)
                 && !is_of_node(pod)
         });
         for pod in there {

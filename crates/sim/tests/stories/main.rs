@@ -14,6 +14,7 @@ mod order;
 mod plane;
 mod rehearsed;
 mod rehearsed_changes;
+mod rehearsed_devices;
 mod seeds;
 mod trace;
 mod work;

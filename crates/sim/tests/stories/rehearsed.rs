@@ -329,6 +329,32 @@ fn what_is_not_understood_is_named() {
     let (field, _) =
         wrong(json!({ "apiVersion": WHAT_IF, "kind": "Delete", "objects": [deleted] }));
     assert_eq!(field, "objects[0].name");
+    for (object, at, why) in [
+        (json!("pod/a"), "objects[0]", "is one object"),
+        (
+            json!({ "apiVersion": "v1", "name": "a" }),
+            "objects[0].kind",
+            "is missing",
+        ),
+        (
+            json!({ "kind": "Pod", "name": "a" }),
+            "objects[0].apiVersion",
+            "is missing",
+        ),
+        (
+            json!({ "apiVersion": "v1", "kind": "Pod", "name": "a", "namespace": 7 }),
+            "objects[0].namespace",
+            "is a text",
+        ),
+    ] {
+        let (field, text) =
+            wrong(json!({ "apiVersion": WHAT_IF, "kind": "Delete", "objects": [object] }));
+        assert_eq!(field, at);
+        assert!(text.starts_with(why), "{text}");
+    }
+    let later = json!({ "apiVersion": "whatif.katmai.dev/v2", "kind": "Drain", "nodes": ["n1"] });
+    let (field, text) = wrong(later);
+    assert_eq!((&*field, &*text), ("apiVersion", "is whatif.katmai.dev/v1"));
     let (field, _) = wrong(json!({ "apiVersion": "v1", "kind": "Nonsense", "metadata": {} }));
     assert_eq!(field, "kind");
     let mut rehearsal = rehearsal(crowded());

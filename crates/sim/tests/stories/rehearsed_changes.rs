@@ -11,7 +11,7 @@ use crate::drivers::drivers_by;
 use crate::rehearsed::{NOW, group, job, node, only_makers, pod, queue, rehearsal, tried};
 
 /// A pod of a gang of one waits where there is such a node.
-fn one_waits(node: Value) -> Vec<Value> {
+pub(super) fn one_waits(node: Value) -> Vec<Value> {
     vec![
         node,
         queue("default", None),
@@ -466,86 +466,29 @@ fn a_selector_that_selects_no_node_is_told() {
 }
 
 #[test]
-fn a_rule_taints_the_devices_of_a_copy() {
-    let device = "resource.k8s.io/v1";
-    let slice = json!({
-        "apiVersion": device, "kind": "ResourceSlice", "metadata": { "name": "n1-gpu" },
-        "spec": {
-            "driver": "gpu.example.com", "nodeName": "n1",
-            "pool": { "name": "n1", "generation": 1, "resourceSliceCount": 1 },
-            "devices": [{ "name": "gpu-0" }],
-        },
-    });
-    let class = json!({
-        "apiVersion": device, "kind": "DeviceClass", "metadata": { "name": "gpu" },
-        "spec": { "selectors": [{ "cel": { "expression": "device.driver == 'gpu.example.com'" } }] },
-    });
-    let claim = json!({
-        "apiVersion": device, "kind": "ResourceClaim",
-        "metadata": { "name": "mine", "namespace": "team-a" },
-        "spec": { "devices": { "requests": [{ "name": "r", "exactly": {
-            "deviceClassName": "gpu", "allocationMode": "ExactCount", "count": 1,
-        } }] } },
-    });
-    let mut waits = one_waits(node("n1", "4"));
-    waits[3]["spec"]["resourceClaims"] = json!([{ "name": "gpu", "resourceClaimName": "mine" }]);
-    waits[3]["spec"]["containers"][0]["resources"]["claims"] = json!([{ "name": "gpu" }]);
-    let rule = |selector: Value| {
-        json!({
-            "apiVersion": "resource.k8s.io/v1beta2", "kind": "DeviceTaintRule",
-            "metadata": { "name": "repair" }, "spec": {
-                "deviceSelector": selector,
-                "taint": { "key": "repair", "value": "fan", "effect": "NoSchedule" },
-            },
-        })
-    };
-    let everything = rule(json!({ "driver": "gpu.example.com" }));
-    let delete = json!({ "apiVersion": WHAT_IF, "kind": "Delete", "objects": [{
-        "apiVersion": "resource.k8s.io/v1beta2", "kind": "DeviceTaintRule", "name": "repair",
-    }] });
-    let cluster = |more: &[&Value]| {
-        let devices = [&slice, &class, &claim];
-        let more = devices.iter().chain(more).map(|it| (*it).clone());
-        waits.iter().cloned().chain(more).collect::<Vec<_>>()
-    };
-    // What waits since there is no device, and starts where one comes that nobody has tainted.
-    let bare: Vec<Value> = (waits.iter().chain([&class, &claim])).cloned().collect();
-    let starts = |cluster: Vec<Value>, changes: &[Value]| tried(cluster, changes).starts.len();
-    assert_eq!(starts(bare.clone(), std::slice::from_ref(&slice)), 1);
-    assert_eq!(
-        starts(bare.clone(), &[everything.clone(), slice.clone()]),
-        0
-    );
-    assert_eq!(
-        starts(bare.clone(), &[slice.clone(), everything.clone()]),
-        0
-    );
-    let other = rule(json!({ "driver": "nic.example.com" }));
-    assert_eq!(
-        starts(bare, &[everything.clone(), slice.clone(), other.clone()]),
-        1
-    );
-    // A rule that was there goes, or becomes another.
-    assert_eq!(starts(cluster(&[&everything]), &[]), 0);
-    assert_eq!(
-        starts(cluster(&[&everything]), std::slice::from_ref(&delete)),
-        1
-    );
-    assert_eq!(starts(cluster(&[&everything]), &[other]), 1);
-    assert_eq!(
-        starts(cluster(&[&everything]), std::slice::from_ref(&slice)),
-        0
-    );
-
-    let mut copy = rehearsal(cluster(&[]));
-    let mut refused = |document: &Value| {
-        let change = Change::read(document, "team-a").expect("it is understood");
-        let refused = copy.change(&change);
-        refused.iter().map(|it| it.code).collect::<Vec<_>>()
-    };
-    assert_eq!(refused(&delete), [404]);
-    assert_eq!(refused(&rule(json!({ "deviceClassName": "gpu" }))), [501]);
-    let mut vague = everything;
-    vague["spec"]["taint"]["effect"] = json!("");
-    assert_eq!(refused(&vague), [422]);
+fn a_manifest_of_another_version_is_one_of_ours() {
+    for version in api::dialect::versions(Kind::NativeGroup) {
+        let mut drivers = only_makers(crate::drivers::drivers(1));
+        drivers.controller_settings.native_groups = true;
+        drivers.engine.as_mut().expect("it has one").native_groups = true;
+        let objects = vec![node("n1", "4"), queue("default", None)];
+        let mut rehearsal = Rehearsal::of(objects, drivers, NOW);
+        assert!(rehearsal.settle());
+        let before = rehearsal.look();
+        let group = json!({
+            "apiVersion": format!("scheduling.k8s.io/{version}"), "kind": "PodGroup",
+            "metadata": { "name": "gang" },
+            "spec": { "schedulingPolicy": { "gang": { "minCount": 1 } } },
+        });
+        let mut member = pod("team-a", "gang", 0, "1", None);
+        member["metadata"]["annotations"] = json!({});
+        member["spec"]["schedulingGroup"] = json!({ "podGroupName": "gang" });
+        for document in [group, member] {
+            let change = Change::read(&document, "team-a").expect("it is understood");
+            assert_eq!(rehearsal.change(&change), [], "{version}");
+        }
+        assert!(rehearsal.settle());
+        let outcome = rehearsal.outcome(&before);
+        assert_eq!(outcome.starts.len(), 1, "{version}: {outcome:?}");
+    }
 }

@@ -3,19 +3,19 @@
 use std::sync::Mutex;
 
 use bytes::Bytes;
-use futures::future::BoxFuture;
 use futures::{StreamExt, stream};
 use serde_json::json;
 
 use super::super::*;
-use crate::cluster::{Answer, ByteStream, ClusterError};
+use crate::cluster::ByteStream;
+use crate::cluster::imitation::Imitation;
 use crate::manifest;
 use api::call::Call;
 
 /// An API that accepts everything but what it was told to refuse. What a watch of a kind of object
 /// reports is fixed beforehand.
 #[derive(Default)]
-struct Imitation {
+struct Api {
     calls: Mutex<Vec<String>>,
     jobs: Vec<Value>,
     pods: Vec<Value>,
@@ -24,7 +24,7 @@ struct Imitation {
     served_after: Option<usize>,
 }
 
-impl Imitation {
+impl Imitation for Api {
     fn answer(&self, call: &Call) -> (u16, Value) {
         let path = call.target.split('?').next().unwrap_or_default();
         let rehearsal = call.target.contains("dryRun=All");
@@ -71,27 +71,12 @@ impl Imitation {
             _ => (200, json!({})),
         }
     }
-}
 
-impl Cluster for Imitation {
-    fn call(&self, call: Call) -> BoxFuture<'static, Result<Answer, ClusterError>> {
-        let (code, body) = self.answer(&call);
-        let answer = Answer {
-            code,
-            body: Bytes::from(body.to_string()),
-            warnings: Vec::new(),
-        };
-        Box::pin(async { Ok(answer) })
-    }
-
-    fn stream(&self, target: String) -> BoxFuture<'static, Result<ByteStream, ClusterError>> {
-        Box::pin(async move {
-            Ok(if target.contains("/log?") {
-                stream::iter([Ok(Bytes::from("first\nsec")), Ok(Bytes::from("ond"))]).boxed()
-            } else {
-                stream::pending().boxed()
-            })
-        })
+    fn stream(&self, target: &str) -> ByteStream {
+        match target.contains("/log?") {
+            true => stream::iter([Ok(Bytes::from("first\nsec")), Ok(Bytes::from("ond"))]).boxed(),
+            false => stream::pending().boxed(),
+        }
     }
 }
 
@@ -126,7 +111,7 @@ fn pod(phase: &str, code: i64) -> Value {
 const MANIFEST: &str = "apiVersion: batch.volcano.sh/v1alpha1\nkind: Job\nmetadata: {name: training}\nspec:\n  tasks: [{name: worker, replicas: 1}]\n";
 
 async fn check(
-    api: Imitation,
+    api: Api,
     manifest: &str,
     cleanup: Cleanup,
 ) -> (Result<u8, String>, Vec<String>, Vec<String>) {
@@ -156,10 +141,10 @@ async fn check(
 
 #[tokio::test(start_paused = true)]
 async fn a_job_that_completes_gives_zero_its_log_and_a_summary() {
-    let api = Imitation {
+    let api = Api {
         jobs: vec![job("Completed")],
         pods: vec![pod("Succeeded", 0)],
-        ..Imitation::default()
+        ..Api::default()
     };
     let (told, heard, calls) = check(api, MANIFEST, Cleanup::Keep).await;
     assert_eq!(told, Ok(0));
@@ -180,10 +165,10 @@ async fn a_job_that_completes_gives_zero_its_log_and_a_summary() {
 
 #[tokio::test(start_paused = true)]
 async fn a_job_that_fails_gives_one_and_rm_deletes_what_was_created() {
-    let api = Imitation {
+    let api = Api {
         jobs: vec![job("Failed")],
         pods: vec![pod("Failed", 7)],
-        ..Imitation::default()
+        ..Api::default()
     };
     let (told, _, calls) = check(api, MANIFEST, Cleanup::Remove).await;
     assert_eq!(told, Ok(1));
@@ -195,10 +180,10 @@ async fn a_job_that_fails_gives_one_and_rm_deletes_what_was_created() {
 
 #[tokio::test(start_paused = true)]
 async fn a_job_that_does_not_end_in_time_gives_three() {
-    let api = Imitation {
+    let api = Api {
         jobs: vec![job("Running")],
         pods: vec![pod("Succeeded", 0)],
-        ..Imitation::default()
+        ..Api::default()
     };
     let (told, heard, _) = check(api, MANIFEST, Cleanup::Keep).await;
     assert_eq!(told, Ok(3));
@@ -218,9 +203,9 @@ async fn a_job_that_does_not_end_in_time_gives_three() {
 async fn one_wrong_document_leaves_nothing_half_written() {
     let status = json!({ "kind": "Status", "code": 400, "reason": "BadRequest",
         "message": "strict decoding error: unknown field \"spec.taskz\"" });
-    let api = Imitation {
+    let api = Api {
         refuse: Some(("/jobs", status)),
-        ..Imitation::default()
+        ..Api::default()
     };
     let manifest = format!(
         "apiVersion: v1\nkind: ConfigMap\nmetadata: {{name: a}}\n---\n{}",
@@ -241,7 +226,7 @@ async fn one_wrong_document_leaves_nothing_half_written() {
 #[tokio::test(start_paused = true)]
 async fn nothing_to_follow_gives_zero() {
     let (told, heard, _) = check(
-        Imitation::default(),
+        Api::default(),
         "apiVersion: v1\nkind: ConfigMap\nmetadata: {name: a}\n",
         Cleanup::Keep,
     )
@@ -253,7 +238,7 @@ async fn nothing_to_follow_gives_zero() {
 #[tokio::test(start_paused = true)]
 async fn a_kind_that_nobody_serves_is_a_mistake_with_its_line() {
     let (told, _, _) = check(
-        Imitation::default(),
+        Api::default(),
         "apiVersion: v1\nkind: Nonsense\nmetadata: {name: a}\n",
         Cleanup::Keep,
     )
@@ -283,9 +268,9 @@ spec:
 
 #[tokio::test(start_paused = true)]
 async fn a_kind_may_be_defined_beside_its_objects() {
-    let api = Imitation {
+    let api = Api {
         served_after: Some(4),
-        ..Imitation::default()
+        ..Api::default()
     };
     let (told, heard, calls) = check(api, ZOO, Cleanup::Keep).await;
     assert_eq!(told, Ok(0));

@@ -6,13 +6,9 @@ use std::sync::{Arc, Mutex};
 
 use api::call::Call;
 use api::time::Time;
-use bytes::Bytes;
-use futures::StreamExt;
-use futures::future::BoxFuture;
-use futures::stream;
 use serde_json::{Value, json};
 
-use crate::cluster::{Answer, ByteStream, Cluster, ClusterError};
+use crate::cluster::imitation::Imitation;
 use crate::rest::{Rest, text};
 use crate::start::{Outcome, Question, Start};
 use crate::vcctl::end::End;
@@ -34,40 +30,6 @@ impl World {
             objects,
             writes: Mutex::default(),
         })
-    }
-
-    fn answer(&self, call: &Call) -> (u16, Value) {
-        let (path, query) = call.target.split_once('?').unwrap_or((&call.target, ""));
-        // Of what a path has to write in other words, names here have these only.
-        let path = &path.replace("%3F", "?").replace("%23", "#");
-        let asked = Path::read(path);
-        if asked.namespace == Some("broken") {
-            return (
-                500,
-                json!({ "kind": "Status", "message": "the server is out of order" }),
-            );
-        }
-        let sent: Value = serde_json::from_slice(&call.body).unwrap_or_default();
-        if call.method != "GET" {
-            let mut writes = self.writes.lock().expect("nobody panicked");
-            writes.push(format!("{} {path} {sent}", call.method));
-        }
-        let named = match call.method {
-            "POST" => text(&sent, &["metadata", "name"]),
-            _ => asked.name,
-        };
-        let found = (self.objects.iter()).find(|it| asked.holds(it) && named_so(it, named));
-        match (call.method, found) {
-            ("POST", Some(_)) => refusal(409, &asked, named, "already exists"),
-            ("POST", None) => (201, sent),
-            ("GET", _) if asked.name.is_empty() => {
-                let chosen = |it: &&Value| asked.holds(it) && is_labelled(it, query);
-                let items: Vec<&Value> = self.objects.iter().filter(chosen).collect();
-                (200, json!({ "metadata": {}, "items": items }))
-            }
-            (_, Some(object)) => (200, object.clone()),
-            (_, None) => refusal(404, &asked, named, "not found"),
-        }
     }
 
     /// What a command line says, and what it writes, as a terminal would show it.
@@ -101,6 +63,42 @@ impl World {
     }
 }
 
+impl Imitation for World {
+    fn answer(&self, call: &Call) -> (u16, Value) {
+        let (path, query) = call.target.split_once('?').unwrap_or((&call.target, ""));
+        // Of what a path has to write in other words, names here have these only.
+        let path = &path.replace("%3F", "?").replace("%23", "#");
+        let asked = Path::read(path);
+        if asked.namespace == Some("broken") {
+            return (
+                500,
+                json!({ "kind": "Status", "message": "the server is out of order" }),
+            );
+        }
+        let sent: Value = serde_json::from_slice(&call.body).unwrap_or_default();
+        if call.method != "GET" {
+            let mut writes = self.writes.lock().expect("nobody panicked");
+            writes.push(format!("{} {path} {sent}", call.method));
+        }
+        let named = match call.method {
+            "POST" => text(&sent, &["metadata", "name"]),
+            _ => asked.name,
+        };
+        let found = (self.objects.iter()).find(|it| asked.holds(it) && named_so(it, named));
+        match (call.method, found) {
+            ("POST", Some(_)) => refusal(409, &asked, named, "already exists"),
+            ("POST", None) => (201, sent),
+            ("GET", _) if asked.name.is_empty() => {
+                let chosen = |it: &&Value| asked.holds(it) && is_labelled(it, query);
+                let items: Vec<&Value> = self.objects.iter().filter(chosen).collect();
+                (200, json!({ "metadata": {}, "items": items }))
+            }
+            (_, Some(object)) => (200, object.clone()),
+            (_, None) => refusal(404, &asked, named, "not found"),
+        }
+    }
+}
+
 /// Command lines after one another, with what they say.
 pub(super) async fn transcript(world: &Arc<World>, lines: &[&str]) -> String {
     let mut told = Vec::new();
@@ -125,22 +123,6 @@ fn request(line: &str) -> Result<Request, End> {
     match *start {
         Start::Ask(_, Question::Vcctl(request)) => Ok(request),
         other => panic!("{line}: {other:?}"),
-    }
-}
-
-impl Cluster for World {
-    fn call(&self, call: Call) -> BoxFuture<'static, Result<Answer, ClusterError>> {
-        let (code, body) = self.answer(&call);
-        let answer = Answer {
-            code,
-            body: Bytes::from(body.to_string()),
-            warnings: Vec::new(),
-        };
-        Box::pin(async { Ok(answer) })
-    }
-
-    fn stream(&self, _: String) -> BoxFuture<'static, Result<ByteStream, ClusterError>> {
-        Box::pin(async { Ok(stream::pending().boxed()) })
     }
 }
 
