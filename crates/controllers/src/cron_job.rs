@@ -19,7 +19,7 @@ mod family;
 mod missed;
 
 use crate::note::Occasion;
-use crate::{Controller, Inputs, Outcome, Refused, Step, child, queue, write};
+use crate::{Controller, Inputs, Outcome, Refused, Step, child, write};
 use edited::Edit;
 use family::{Child, Family, Parent};
 use missed::{Latest, Missed};
@@ -38,8 +38,8 @@ pub const VOLCANO: Controller = Controller {
     name: "vc_cron_job",
     component: family::VOLCANO.component,
     watches: &[Kind::Queue, Kind::VcCronJob, Kind::VcJob],
-    keys: |mirror, change, keys| match change.kind() {
-        Kind::Queue if queue::opens(change) => family::refused_by(mirror, &change.key.name, keys),
+    keys: |_, change, keys| match change.kind() {
+        // Whoever's job was refused for its queue waits for it by name.
         Kind::Queue => {}
         _ => family_keys(&family::VOLCANO, change, keys),
     },

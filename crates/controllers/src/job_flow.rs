@@ -24,7 +24,7 @@ mod probe;
 mod status;
 
 use crate::note::Occasion;
-use crate::{Controller, Inputs, Inquiry, Outcome, Step, queue, write};
+use crate::{Controller, Inputs, Inquiry, Outcome, Step, write};
 use probe::Stands;
 
 /// The row.
@@ -42,20 +42,12 @@ pub const CONTROLLER: Controller = Controller {
     step,
 };
 
-/// Templates and pods wake nobody by themselves: a flow that lacks a template waits for it by name,
-/// and pods are asked in turns.
-fn keys(mirror: &Mirror, change: &Change, keys: &mut Vec<ObjectKey>) {
+/// Templates, queues and pods wake nobody by themselves: a flow that lacks a template waits for it by name, one
+/// whose job was refused for its queue, and pods are asked in turns.
+fn keys(_mirror: &Mirror, change: &Change, keys: &mut Vec<ObjectKey>) {
     match change.kind() {
         Kind::JobFlow => keys.push((*change.key).clone()),
         Kind::VcJob => crate::keys::of_owner(change, Kind::JobFlow, keys),
-        // It may have refused jobs, also where it is heard of only now.
-        Kind::Queue if change.before.is_none() || queue::opens(change) => {
-            let flows = mirror.list::<JobFlow>();
-            let open = flows.filter(|flow| !is_over(flow.status.state.phase));
-            let key =
-                |meta: &ObjectMeta| ObjectKey::new(Kind::JobFlow, &meta.namespace, &meta.name);
-            keys.extend(open.map(|flow| key(&flow.metadata)));
-        }
         _ => {}
     }
 }

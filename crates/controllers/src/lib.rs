@@ -31,6 +31,7 @@ mod inquiry;
 mod job_flow;
 mod job_template;
 mod keys;
+mod lifting;
 mod namespace;
 mod node_health;
 mod note;
@@ -57,6 +58,7 @@ mod workload_group;
 mod write;
 
 pub use inquiry::{Heard, Inquiry, Whom};
+pub use lifting::{lifted_by, waits_ended};
 pub use row::{Controller, Inputs, Last, Looked, Outcome, Refused, Step};
 pub use settings::{Peers, ServiceGate, Settings, Sharding, SshRules};
 pub use template_hash::word_of;

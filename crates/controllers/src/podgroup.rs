@@ -9,9 +9,9 @@ use api::intent::{Intent, ObjectKey, Part};
 use api::kind::Kind;
 use api::meta::ObjectMeta;
 use api::volcano::{
-    COOLDOWN_TIME, DEFAULT_QUEUE, GROUP_MIN_MEMBER, GROUP_NAME, JDB_MAX_UNAVAILABLE,
-    JDB_MIN_AVAILABLE, PREEMPTABLE, PodGroup, QUEUE_OF_POD, REVOCABLE_ZONE, TOPOLOGY_HIGHEST_TIER,
-    TOPOLOGY_MODE, group_of_pod, pod_group_of_owner,
+    COOLDOWN_TIME, GROUP_MIN_MEMBER, GROUP_NAME, JDB_MAX_UNAVAILABLE, JDB_MIN_AVAILABLE,
+    PREEMPTABLE, PodGroup, QUEUE_OF_POD, REVOCABLE_ZONE, TOPOLOGY_HIGHEST_TIER, TOPOLOGY_MODE,
+    group_of_pod, pod_group_of_owner,
 };
 use mirror::{Change, Mirror};
 use serde_json::{Value, json};
@@ -59,14 +59,6 @@ fn keys(mirror: &Mirror, change: &Change, keys: &mut Vec<ObjectKey>) {
         let waiting = pods.filter(|pod| is_waiting(mirror, pod));
         keys.extend(waiting.map(|pod| crate::keys::of_pod(pod)));
     }
-    // A queue that is not open may have refused groups, also such of the default queue: their namespace
-    // may have sent them to it.
-    if crate::queue::opens(change) {
-        let pods = mirror.list::<Pod>();
-        let may_go = |queue: &str| *queue == *change.key.name || queue == DEFAULT_QUEUE;
-        let waiting = pods.filter(|pod| may_go(queue_of(pod)) && is_waiting(mirror, pod));
-        keys.extend(waiting.map(|pod| crate::keys::of_pod(pod)));
-    }
     // Pods may be heard of before their owner, and wait for it then. Its later news wake nobody.
     let is_new = change.before.is_none() || change.is_recreation();
     if let Some(owner) = change.after.as_ref().filter(|_| is_new)
@@ -76,13 +68,6 @@ fn keys(mirror: &Mirror, change: &Change, keys: &mut Vec<ObjectKey>) {
         let waiting = pods.filter(|pod| is_waiting(mirror, pod));
         keys.extend(waiting.map(|pod| crate::keys::of_pod(pod)));
     }
-}
-
-/// The queue of the group that is made for a pod.
-fn queue_of(pod: &Pod) -> &str {
-    let queue = pod.metadata.annotations.get(QUEUE_OF_POD);
-    let queue = queue.filter(|queue| !queue.is_empty());
-    queue.map_or(DEFAULT_QUEUE, |queue| queue)
 }
 
 /// Whether a pod has no group yet, or one that is not there.

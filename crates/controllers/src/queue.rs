@@ -1,6 +1,8 @@
 //! Volcano's Queue: open, closing, closed, and what that means for its children
 //! (`specs/volcano.md` 2.2).
 
+use std::sync::Arc;
+
 use api::intent::{Intent, ObjectKey, Part};
 use api::kind::Kind;
 use api::volcano::{BusAction, CLOSED_BY_PARENT, Command, PodGroup, Queue, QueueState, ROOT_QUEUE};
@@ -42,14 +44,13 @@ fn keys(mirror: &Mirror, change: &Change, keys: &mut Vec<ObjectKey>) {
     }
 }
 
-/// Whether a queue takes jobs and groups from now on that it has refused.
+/// Whether a queue takes jobs and groups from now on that may have been refused before: it opens, or is heard of
+/// as an open one.
 pub(crate) fn opens(change: &Change) -> bool {
-    let sides = [change.before::<Queue>(), change.after::<Queue>()];
-    let is_open = |queue: &Queue| queue.status.state == QueueState::Open;
-    matches!(
-        sides.map(|side| side.map(|queue| is_open(queue))),
-        [Some(false), Some(true)]
-    )
+    let is_open = |queue: &Arc<Queue>| queue.status.state == QueueState::Open;
+    let sides = [change.before(), change.after()];
+    let [before, after] = sides.map(|side| side.is_some_and(is_open));
+    after && !before
 }
 
 fn step(inputs: &Inputs<'_>) -> Step {

@@ -88,36 +88,39 @@ fn step(inputs: &Inputs<'_>) -> Step {
         None => Ok(settings.conf.clone()),
         Some((map, text)) => ShardingConf::read(text).map_err(|why| (&map.metadata, why)),
     };
-    let conf = match conf {
-        Ok(conf) => conf,
+    match conf {
+        Ok(conf) => {
+            let idle = text.map(|(map, _)| (&map.metadata, &conf.idle)).into_iter();
+            let told = idle.flat_map(|(map, idle)| {
+                let ignored = idle.iter().map(|it| ("IgnoredSetting", &**it));
+                ignored.map(move |it| warn(inputs, map, it))
+            });
+            ended(inputs, writes(inputs.mirror, &conf), told, conf.period_ms)
+        }
         Err((map, why)) => {
             let message =
                 format!("{why}; the shards stay as they are, but for nodes that come and go");
-            let mut step = Step::write(writes_without_file(inputs.mirror, &settings.conf));
-            step.intents.truncate(inputs.settings.writes_per_step_max);
-            let note = warn(inputs, map, ("InvalidSharding", &message));
-            step.intents.push(note);
-            step.wake_at = Some(
-                inputs
-                    .now
-                    .plus_ms(settings.conf.period_ms.unwrap_or(PERIOD_MS)),
-            );
-            return step;
+            let told = warn(inputs, map, ("InvalidSharding", &message));
+            let writes = writes_without_file(inputs.mirror, &settings.conf);
+            ended(inputs, writes, [told], None)
         }
-    };
-    let period_ms = conf
-        .period_ms
-        .or(settings.conf.period_ms)
-        .unwrap_or(PERIOD_MS);
-    let mut step = Step::write(writes(inputs.mirror, &conf));
-    step.intents.truncate(inputs.settings.writes_per_step_max);
-    if let Some((map, _)) = text {
-        let idle = conf.idle.iter();
-        let told = idle.map(|it| warn(inputs, &map.metadata, ("IgnoredSetting", it)));
-        step.intents.extend(told);
     }
-    step.wake_at = Some(inputs.now.plus_ms(period_ms));
-    step
+}
+
+/// As many of the writes as a step makes, what there is to tell, and the next look after the period that the file
+/// says, else the flags.
+fn ended(
+    inputs: &Inputs<'_>,
+    mut writes: Vec<Intent>,
+    told: impl IntoIterator<Item = Intent>,
+    period_ms: Option<i64>,
+) -> Step {
+    let settings = inputs.settings;
+    writes.truncate(settings.writes_per_step_max);
+    writes.extend(told);
+    let period_ms = period_ms.or(settings.sharding.conf.period_ms);
+    let next = inputs.now.plus_ms(period_ms.unwrap_or(PERIOD_MS));
+    Step::write(writes).or_wake_at(Some(next))
 }
 
 /// Tells whoever wrote the file, by a reason and a message.
@@ -255,8 +258,9 @@ struct Seen<'a> {
     percent: i64,
 }
 
-/// All nodes, by name. As upstream counts them: pods that are going still have what they request, and those that
-/// the kubelet runs by itself do not count.
+/// All nodes, by name. Which pods count is upstream's: those that are going still do, and those that the kubelet runs
+/// by itself do not. A pod counts for what is set aside for it, with sidecars, init containers and overhead, as
+/// schedulers count it, where upstream adds up what its containers request.
 fn nodes(mirror: &Mirror) -> Vec<Seen<'_>> {
     let seen = mirror.list::<Node>().map(|node| {
         let meta = &node.metadata;

@@ -37,7 +37,7 @@ mod volumes;
 pub(crate) use group::{add_times, pod_requests};
 pub use obstacle::blocked_reasons;
 
-use crate::{Controller, Inputs, Outcome, Step, command, queue, write};
+use crate::{Controller, Inputs, Outcome, Step, command, write};
 use dependants::Dependants;
 use gate::Gate;
 use obstacle::{Obstacle, Word};
@@ -97,28 +97,13 @@ fn keys(mirror: &Mirror, change: &Change, keys: &mut Vec<ObjectKey>) {
             let targets = targets.filter_map(|side| side.addressee());
             keys.extend(targets.filter(|target| target.kind == Kind::VcJob));
         }
-        Kind::Queue => {
-            // A queue that appears ends a wait, and one that opens may have refused a job's group.
-            if change.before.is_none() || queue::opens(change) {
-                let jobs = mirror.keys(Index::VcJobQueue, "", &change.key.name);
-                keys.extend(jobs);
-            }
-            // A namespace may send groups of the default queue to it.
-            if queue::opens(change) {
-                let jobs = mirror.indexed::<Job>(Index::VcJobQueue, "", DEFAULT_QUEUE);
-                let lacks_group = |job: &&Arc<Job>| {
-                    let mut groups = mirror.owned_by::<PodGroup>(&job.metadata.uid);
-                    !job.status.state.phase.is_over() && groups.next().is_none()
-                };
-                keys.extend(jobs.filter(lacks_group).map(|job| key_of(job)));
-            }
-        }
         Kind::StorageClass => keys.extend(volumes::waiting_for_class(mirror)),
         Kind::PersistentVolume if volumes::makes_class(mirror, change) => {
             keys.extend(volumes::waiting_for_class(mirror));
         }
-        // Nodes are counted when a job is warned, which is nothing that changes with them.
-        Kind::Node | Kind::PersistentVolume => {}
+        // Nodes are counted when a job is warned, which is nothing that changes with them. Queues are waited for
+        // by name, by those who lack them and those whose writes were refused for them.
+        Kind::Node | Kind::PersistentVolume | Kind::Queue => {}
         Kind::PriorityClass => keys.extend(group::of_priority(mirror, change)),
         Kind::PersistentVolumeClaim => {
             crate::keys::of_owner(change, Kind::VcJob, keys);

@@ -36,7 +36,7 @@ use crate::reflector::{Reflected, Reflector};
 use crate::request::{Request, RequestId, decoded};
 use crate::settings::Settings;
 use crate::tallies::Tallies;
-use crate::work::{Ended, Patience, Round, Standing, WorkKey, WorkQueue};
+use crate::work::{Ended, Patience, Standing, WorkKey, WorkQueue};
 use crate::writes::{Budget, Lane, Origin, Over, Writes};
 use answering::Asking;
 use naming::Named;
@@ -493,7 +493,9 @@ impl Driver {
                 self.work.wake(WorkKey { row: *row, key }, now);
             }
         }
-        self.work.appeared(&change.key, now);
+        for key in controllers::waits_ended(change) {
+            self.work.appeared(&key, now);
+        }
         for over in self.writes.object_changed(&change.key, &self.mirror) {
             self.over(over, now);
         }
@@ -538,7 +540,7 @@ impl Driver {
             Outcome::Idle => Standing::Idle,
             Outcome::Blocked { waits_for, .. } => {
                 counts.blocked += 1;
-                Standing::Blocked { waits_for }
+                Standing::Waits { waits_for }
             }
             Outcome::Retry { reason } => {
                 counts.retries += 1;
@@ -556,6 +558,8 @@ impl Driver {
         let is_note = |intent: &Intent| intent.target.kind == Kind::Event;
         let (notes, writes): (Vec<_>, Vec<_>) = step.intents.into_iter().partition(is_note);
         let targets: Vec<_> = writes.iter().map(|intent| intent.target.clone()).collect();
+        let lifting = (writes.iter()).filter_map(|it| controllers::lifted_by(&self.mirror, it));
+        let standing = standing.waiting_for(lifting);
         for intent in writes {
             let origin = Origin::Work(work.clone());
             self.writes.submit(intent, origin, Lane::Write);
@@ -661,23 +665,6 @@ impl Driver {
             counts.write_failures += 1;
         }
         self.round_ended(work, round);
-    }
-
-    fn round_ended(&mut self, work: &WorkKey, round: Round) {
-        if !round.is_stuck_now {
-            return;
-        }
-        let name = self.settings.controllers[usize::from(work.row)].name;
-        let or_when = match self.work.gives_up(work.row) {
-            true => String::new(),
-            false => format!(", or after {} s", Backoff::KEY.max_ms / 1_000),
-        };
-        let text = format!(
-            "{name}: {}: failed {} times in a row, is tried again when something about it changes{or_when}",
-            Named(&work.key),
-            round.failures,
-        );
-        self.notice(Level::Error, text);
     }
 }
 

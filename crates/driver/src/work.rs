@@ -1,7 +1,9 @@
 //! The work queue: which key of which row is to be looked at, and when.
 //!
 //! A key stands here once, however many events name it. It is not handed out while a write of its
-//! last step is unseen, nor while it backs off; events that come meanwhile are remembered as one.
+//! last step is unseen, nor while it backs off; events that come meanwhile are remembered as one. Only news
+//! of what it said that it waits for ends a back-off, and that once in a while: however often such an object
+//! changes, a write that fails is made again no more often.
 //! The failure counter is cleared by success only.
 
 use std::cmp::Ordering;
@@ -29,9 +31,26 @@ pub(crate) struct WorkKey {
 #[derive(Clone, Debug, PartialEq)]
 pub(crate) enum Standing {
     Idle,
-    Blocked { waits_for: Vec<ObjectKey> },
+    /// News of one of these objects may let it go on.
+    Waits {
+        waits_for: Vec<ObjectKey>,
+    },
     Retry,
     Fatal,
+}
+
+impl Standing {
+    /// It waits for these, too.
+    pub(crate) fn waiting_for(self, more: impl Iterator<Item = ObjectKey>) -> Standing {
+        let mut more = more.peekable();
+        let known = match self {
+            Standing::Idle if more.peek().is_some() => Vec::new(),
+            Standing::Waits { waits_for } => waits_for,
+            other => return other,
+        };
+        let waits_for = known.into_iter().chain(more).collect();
+        Standing::Waits { waits_for }
+    }
 }
 
 /// How one write of a step ended.
@@ -66,8 +85,17 @@ impl Round {
 const REFUSED_MAX: usize = 3;
 /// After so many failures in a row even a refusal that passes by itself is told.
 const TOLD_AFTER: u32 = 5;
-/// A stuck key is not tried more often than this, in milliseconds, whatever happens about it.
-pub(crate) const STUCK_PAUSE_MS: i64 = 1_000;
+/// A key that has failed is not tried sooner than this by what happens about it, in milliseconds, if it would
+/// not be by itself.
+pub(crate) const NEWS_PAUSE_MS: i64 = 1_000;
+
+/// How long a key that has failed rests.
+#[derive(Clone, Copy, Debug)]
+struct Pause {
+    until: Time,
+    /// The same where there is news of what it waits for.
+    until_by_news: Time,
+}
 
 #[derive(Debug)]
 struct Entry {
@@ -82,7 +110,9 @@ struct Entry {
     told: BTreeSet<&'static str>,
     /// Worst end among this round's writes.
     round: Ended,
-    backs_off_until: Option<Time>,
+    backs_off: Option<Pause>,
+    /// There was news of what it waits for while it could not be handed out.
+    is_let_on: bool,
     /// An event ends the back-off.
     is_outdated: bool,
     /// Too many failures: it waits for long, and an event ends that soon.
@@ -105,7 +135,8 @@ impl Entry {
             refused: Vec::new(),
             told: BTreeSet::new(),
             round: Ended::Done,
-            backs_off_until: None,
+            backs_off: None,
+            is_let_on: false,
             is_outdated: false,
             is_stuck: false,
             is_lasting: false,
@@ -228,6 +259,11 @@ impl WorkQueue {
 
     /// An event concerns this key.
     pub(crate) fn wake(&mut self, work: WorkKey, now: Time) {
+        self.heard(work, News::Any, now);
+    }
+
+    fn heard(&mut self, work: WorkKey, news: News, now: Time) {
+        let is_let_on = news == News::WaitedFor;
         let entry = self.entries.entry(Spot(work.clone()));
         let entry = entry.or_insert_with(Entry::new);
         if entry.is_queued {
@@ -235,13 +271,18 @@ impl WorkQueue {
         }
         if entry.writes_open > 0 {
             entry.is_dirty = true;
+            entry.is_let_on |= is_let_on;
             return;
         }
-        if let Some(until) = entry.backs_off_until.filter(|until| *until > now)
+        let until = entry.backs_off.map(|pause| match is_let_on {
+            true => pause.until_by_news,
+            false => pause.until,
+        });
+        if let Some(until) = until.filter(|until| *until > now)
             && !entry.is_hasty()
         {
             entry.is_dirty = true;
-            if entry.is_stuck {
+            if entry.is_stuck || is_let_on {
                 self.due.set_timer(entry, &work, Some(until));
             }
             return;
@@ -249,13 +290,13 @@ impl WorkQueue {
         self.due.queue(entry, &work);
     }
 
-    /// An object has changed: keys that said they wait for it are woken.
+    /// An object has changed in a way that keys may wait for: those that said so are woken.
     pub(crate) fn appeared(&mut self, key: &ObjectKey, now: Time) {
         let Some(waiting) = self.waits.0.get(key) else {
             return;
         };
         for work in waiting.clone() {
-            self.wake(work, now);
+            self.heard(work, News::WaitedFor, now);
         }
     }
 
@@ -282,7 +323,10 @@ impl WorkQueue {
     /// Whatever a key waits for is due now.
     pub(crate) fn hurry(&mut self, now: Time) {
         for entry in self.entries.values_mut() {
-            entry.backs_off_until = entry.backs_off_until.map(|until| until.min(now));
+            entry.backs_off = entry.backs_off.map(|pause| Pause {
+                until: pause.until.min(now),
+                until_by_news: pause.until_by_news.min(now),
+            });
             entry.timer = entry.timer.map(|at| at.min(now));
         }
         timers::hurry(&mut self.due.timers, now);
@@ -294,7 +338,8 @@ impl WorkQueue {
         let entry = self.entries.get_mut(&Spot(work.clone()))?;
         entry.is_queued = false;
         entry.is_dirty = false;
-        entry.backs_off_until = None;
+        entry.backs_off = None;
+        entry.is_let_on = false;
         entry.is_outdated = false;
         let last = Last {
             failures: entry.failures,
@@ -498,9 +543,17 @@ impl Due {
             return self.rest(entry, work, retry_after_ms, now);
         }
         let delay = self.backoff.delay_ms(failures).max(retry_after_ms);
-        let until = now.plus_ms(delay);
-        entry.backs_off_until = Some(until);
-        self.set_timer(entry, work, Some(until));
+        let by_news = delay.min(retry_after_ms.max(NEWS_PAUSE_MS));
+        let pause = Pause {
+            until: now.plus_ms(delay),
+            until_by_news: now.plus_ms(by_news),
+        };
+        entry.backs_off = Some(pause);
+        let again = match entry.is_let_on {
+            true => pause.until_by_news,
+            false => pause.until,
+        };
+        self.set_timer(entry, work, Some(again));
         Round::failed(failures)
     }
 
@@ -510,10 +563,11 @@ impl Due {
     fn rest(&mut self, entry: &mut Entry, work: &WorkKey, pause_ms: i64, now: Time) -> Round {
         // What happened meanwhile may have been this step's own writes: it hurries nothing, but it does
         // not wait longer than it would have either.
-        let pause_ms = pause_ms.max(STUCK_PAUSE_MS);
+        let pause_ms = pause_ms.max(NEWS_PAUSE_MS);
         let after = |ms: i64| now.plus_ms(ms.max(pause_ms));
         let seldom = after(self.backoff.max_ms);
         let again = match entry.is_dirty {
+            _ if entry.is_let_on => Some(after(0)),
             true => Some(after(self.backoff.delay_ms(entry.failures))),
             false if self.gives_up(work.row) && entry.is_lasting => {
                 let named = entry.timer.filter(|at| *at > now);
@@ -521,7 +575,10 @@ impl Due {
             }
             false => Some(seldom),
         };
-        entry.backs_off_until = Some(now.plus_ms(pause_ms));
+        entry.backs_off = Some(Pause {
+            until: after(0),
+            until_by_news: after(0),
+        });
         self.set_timer(entry, work, again);
         let is_stuck_now = !std::mem::replace(&mut entry.is_stuck, true);
         if is_stuck_now {
@@ -537,7 +594,7 @@ impl Due {
 impl Waits {
     /// The key stands so from now on.
     fn stand(&mut self, entry: &mut Entry, work: &WorkKey, standing: Standing) {
-        if let Standing::Blocked { waits_for } = &entry.standing {
+        if let Standing::Waits { waits_for } = &entry.standing {
             for key in waits_for {
                 if let Some(waiting) = self.0.get_mut(key) {
                     waiting.remove(work);
@@ -548,7 +605,7 @@ impl Waits {
             }
         }
         entry.standing = standing;
-        if let Standing::Blocked { waits_for } = &entry.standing {
+        if let Standing::Waits { waits_for } = &entry.standing {
             for key in waits_for {
                 let waiting = self.0.entry(key.clone()).or_default();
                 waiting.insert(work.clone());
@@ -565,6 +622,14 @@ pub(crate) enum Passes {
     /// Others hold what it takes, and nothing is heard when they give it back.
     WithOthers,
     Never,
+}
+
+/// What an event is to a key.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum News {
+    Any,
+    /// It is about what the key said that it waits for.
+    WaitedFor,
 }
 
 #[derive(PartialEq, Eq)]

@@ -217,3 +217,69 @@ fn s0_10_pods_that_may_not_be_deleted_are_tried_to_the_limit() {
         "{status}"
     );
 }
+
+/// A job of a queue, with one pod.
+fn put_job(world: &mut World, name: &str, queue: &str) {
+    let job = json!({ "spec": {
+        "queue": queue, "minAvailable": 1,
+        "tasks": [{ "name": "w", "replicas": 1, "template": {
+            "spec": { "containers": [{ "name": "main" }] },
+        } }],
+    } });
+    world.put_object(Kind::VcJob, name, &job);
+}
+
+fn put_queue(world: &mut World, name: &str, state: &str) {
+    let queue = json!({ "spec": { "weight": 1 }, "status": { "state": state } });
+    world.put_object(Kind::Queue, name, &queue);
+}
+
+fn steps_of_jobs(world: &World) -> u64 {
+    world.driver.metrics().controllers["vcjob"].steps
+}
+
+/// However long those that it refused have backed off, and how many other jobs there are in it.
+#[test]
+fn a_queue_that_opens_or_comes_open_lets_those_on_that_it_refused_and_nobody_else_is_looked_at() {
+    const LATE: [&str; 3] = ["late-0", "late-1", "late-2"];
+    for is_new in [false, true] {
+        let mut world = World::new(settings(jobs_only()));
+        put_queue(&mut world, "default", "Open");
+        put_queue(&mut world, "other", "Open");
+        let queue = match is_new {
+            true => "default",
+            false => "other",
+        };
+        for at in 0..1_000 {
+            put_job(&mut world, &format!("job-{at}"), queue);
+        }
+        world.pass_ms(60 * SECOND_MS);
+        if !is_new {
+            put_queue(&mut world, "other", "Closed");
+        }
+        let not_open = || refusal(403, "Forbidden");
+        let refusals = world.refusals_of.entry(Kind::PodGroup).or_default();
+        refusals.extend(std::iter::repeat_with(not_open).take(1_000));
+        for name in LATE {
+            put_job(&mut world, name, queue);
+        }
+        world.pass_ms(700 * SECOND_MS);
+        world.refusals_of.clear();
+        world.writes();
+        // News of the queue that does not open it is none to them.
+        let heavier = json!({ "spec": { "weight": 2 } });
+        world.put_object(Kind::Queue, queue, &heavier);
+        world.pass_ms(SECOND_MS);
+        assert_eq!(world.writes(), Vec::<String>::new());
+        let before = steps_of_jobs(&world);
+        put_queue(&mut world, if is_new { "new" } else { "other" }, "Open");
+        world.pass_ms(SECOND_MS);
+        let written = world.writes();
+        for name in LATE {
+            let group = format!("create PodGroup {name}-uid-{name}");
+            assert!(written.contains(&group), "{name}: {written:?}");
+        }
+        let steps = steps_of_jobs(&world) - before;
+        assert!(steps < 20, "{steps} steps for three jobs");
+    }
+}

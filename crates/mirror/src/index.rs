@@ -66,8 +66,6 @@ pub enum Index {
     SlicePool,
     /// VCJobs by each existing claim that they name.
     VcJobClaim,
-    /// VCJobs by their queue (no namespace).
-    VcJobQueue,
     /// VCJobs by the JobTemplate that they were made from.
     VcJobTemplate,
     /// PersistentVolumes by `namespace/name` of the claim that they are kept for (no namespace).
@@ -117,7 +115,6 @@ pub const INDEXES: &[IndexRow] = &[
     row(Index::SliceNode, slice_node),
     row(Index::SlicePool, slice_pool),
     row(Index::VcJobClaim, vcjob_claim),
-    row(Index::VcJobQueue, vcjob_queue),
     row(Index::VcJobTemplate, vcjob_template),
     row(Index::VolumeClaim, volume_claim),
     row(Index::VolumeClass, volume_class),
@@ -460,12 +457,6 @@ fn vcjob_claim<'a>(object: &'a Object, terms: &mut Terms<'a>) {
         for volume in &job.spec.volumes {
             terms.add(&job.metadata.namespace, &*volume.volume_claim_name);
         }
-    }
-}
-
-fn vcjob_queue<'a>(object: &'a Object, terms: &mut Terms<'a>) {
-    if let Object::VcJob(job) = object {
-        terms.add("", queue_or_default(&job.spec.queue));
     }
 }
 

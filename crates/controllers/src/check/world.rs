@@ -362,15 +362,18 @@ impl World {
         let now = self.now;
         self.heard
             .retain(|at, (_, until)| *at != asker || *until > now);
+        let lifted_by = |it| crate::lifted_by(&self.mirrors[index], it);
+        let mut waits: Vec<ObjectKey> = step.intents.iter().filter_map(lifted_by).collect();
         match step.outcome {
             Outcome::Asks { keys } => self.look_up((index, key), keys),
             Outcome::Inquires { questions } => self.inquire((index, key), &questions),
             Outcome::Idle => {}
-            Outcome::Blocked { waits_for, .. } => {
-                self.waits.insert((index, key), waits_for);
-            }
+            Outcome::Blocked { waits_for, .. } => waits.extend(waits_for),
             Outcome::Retry { reason } => self.say(format!("{} retries: {reason}", row.name)),
             Outcome::Fatal { reason } => self.say(format!("{} gives up: {reason}", row.name)),
+        }
+        if !waits.is_empty() {
+            self.waits.insert(asker.clone(), waits);
         }
         let mut last = Last::default();
         for intent in step.intents {
@@ -692,7 +695,9 @@ impl World {
             (row(index).keys)(&self.mirrors[index], &change, &mut keys);
             self.queue.extend(keys.into_iter().map(|key| (index, key)));
             let waits = self.waits.iter();
-            let ended = waits.filter(|((at, _), keys)| *at == index && keys.contains(&change.key));
+            let ends =
+                |keys: &[ObjectKey]| crate::waits_ended(&change).any(|it| keys.contains(&it));
+            let ended = waits.filter(|((at, _), keys)| *at == index && ends(keys));
             self.queue.extend(ended.map(|(waiter, _)| waiter.clone()));
         }
     }

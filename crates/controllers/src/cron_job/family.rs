@@ -4,11 +4,10 @@
 //! Words: `batch/v1` as Kubernetes 1.36 says them, Volcano's by `specs/volcano.md` 2.6.
 
 use api::batch::{self, CronJobSpec, CronJobStatus};
-use api::intent::ObjectKey;
 use api::kind::Kind;
 use api::meta::ObjectMeta;
 use api::time::Time;
-use api::volcano::{self, CRONJOB_TIMESTAMP, DEFAULT_QUEUE, JobPhase};
+use api::volcano::{self, CRONJOB_TIMESTAMP, JobPhase};
 use mirror::{Change, Mirror, Typed};
 
 use super::edited;
@@ -115,24 +114,6 @@ pub(super) const VOLCANO: Family = Family {
     reschedules: |change| edited::reschedules(change, parent_volcano),
     jobs: |mirror, uid| children(mirror, uid, of_volcano),
 };
-
-/// The keys of Volcano's CronJobs that start jobs in this queue: it may have refused them.
-pub(super) fn refused_by(mirror: &Mirror, queue: &str, keys: &mut Vec<ObjectKey>) {
-    let all = mirror.list::<volcano::CronJob>();
-    let starting = all.filter(|it| it.spec.suspend != Some(true) && queue_of(it) == queue);
-    let metas = starting.map(|it| &it.metadata);
-    keys.extend(metas.map(|it| ObjectKey::new(Kind::VcCronJob, &it.namespace, &it.name)));
-}
-
-/// The queue of the jobs of a CronJob.
-fn queue_of(it: &volcano::CronJob) -> String {
-    let template = it.spec.job_template.value();
-    let queue = template["spec"]["queue"].as_str().unwrap_or("");
-    match queue {
-        "" => DEFAULT_QUEUE.to_owned(),
-        queue => queue.to_owned(),
-    }
-}
 
 fn parent_batch(it: &batch::CronJob) -> Parent<'_> {
     Parent {

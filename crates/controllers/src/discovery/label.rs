@@ -77,7 +77,7 @@ fn labelled(
     let kept: Vec<String> = (label.wrong.iter())
         .flat_map(|(name, _)| beginnings(name))
         .collect();
-    let is_kept = |name: &str| kept.iter().any(|it| name.starts_with(&**it));
+    let is_kept = |name: &str| kept.iter().any(|it| tier_after(it, name).is_some());
     let mut step = super::reconcile(inputs, SOURCE, &found, is_kept);
     let wrong = label.wrong.iter();
     let told = wrong.map(|(_, why)| super::warn(inputs, map, SOURCE, why));
@@ -183,9 +183,12 @@ fn beginnings(network: &str) -> [String; 2] {
     [plain(network), cleaned(network)].map(|name| format!("hypernode-{name}-tier"))
 }
 
-/// The same of one tier of it.
-fn stems(network: &LabelledNetwork, place: &Place<'_>) -> [String; 2] {
-    beginnings(&network.name).map(|it| format!("{it}{}-", place.tier + 1))
+/// The tier that a hyper-node's name tells behind such a beginning; `None` for those of other networks, also where
+/// the name of one goes on like a hyper-node's: behind the tier stand letters and digits only.
+fn tier_after(beginning: &str, name: &str) -> Option<usize> {
+    let (tier, suffix) = name.strip_prefix(beginning)?.split_once('-')?;
+    let is_suffix = !suffix.is_empty() && suffix.bytes().all(|it| it.is_ascii_alphanumeric());
+    tier.parse().ok().filter(|_| is_suffix)
 }
 
 /// The name that follows from a place.
@@ -194,8 +197,9 @@ fn own_name(network: &LabelledNetwork, place: &Place<'_>) -> String {
         .into_iter()
         .chain(place.values.iter().copied())
         .collect();
-    let [stem, _] = stems(network, place);
-    format!("{stem}{}", stable_suffix(&parts))
+    let [beginning, _] = beginnings(&network.name);
+    let tier = place.tier + 1;
+    format!("{beginning}{tier}-{}", stable_suffix(&parts))
 }
 
 /// Gives each place a name of its own.
@@ -234,9 +238,10 @@ impl<'a> Names<'a> {
         let Some(others) = self.others.get_mut(&label) else {
             return own;
         };
-        let stems = stems(network, place);
+        let beginnings = beginnings(&network.name);
         let may_stand = |name: &&str| {
-            let is_of_tier = stems.iter().any(|stem| name.starts_with(&**stem));
+            let tiers = beginnings.iter().filter_map(|it| tier_after(it, name));
+            let is_of_tier = tiers.into_iter().any(|tier| tier == place.tier + 1);
             is_of_tier && !self.taken.contains(*name)
         };
         let Some(name) = others.iter().copied().find(may_stand) else {

@@ -7,11 +7,12 @@ use api::kind::Kind;
 use api::time::Time;
 use controllers::Refused;
 
-use super::Driver;
+use super::{Driver, Named};
+use crate::backoff::Backoff;
 use crate::cycle::Cycles;
 use crate::metrics::{Level, Notice};
 use crate::readings::Trouble;
-use crate::work::WorkKey;
+use crate::work::{Round, WorkKey};
 use crate::writes::{self, Over};
 
 /// Of so many things that are wrong with what was read it is logged what they are.
@@ -73,6 +74,24 @@ impl Driver {
             let intent = api::events::intent(&involved, &note, now);
             self.writes.note(intent, now);
         }
+    }
+
+    /// All writes of a key's step have ended: it is told where it has failed too often now.
+    pub(super) fn round_ended(&mut self, work: &WorkKey, round: Round) {
+        if !round.is_stuck_now {
+            return;
+        }
+        let name = self.settings.controllers[usize::from(work.row)].name;
+        let or_when = match self.work.gives_up(work.row) {
+            true => String::new(),
+            false => format!(", or after {} s", Backoff::KEY.max_ms / 1_000),
+        };
+        let text = format!(
+            "{name}: {}: failed {} times in a row, is tried again when something about it changes{or_when}",
+            Named(&work.key),
+            round.failures,
+        );
+        self.notice(Level::Error, text);
     }
 
     /// What is wrong with what was read is told in the log, and at the node of which it speaks; at the

@@ -9,6 +9,8 @@ use api::kind::Kind;
 enum Act {
     /// An event about the key.
     Event,
+    /// News of an object that a key may wait for.
+    News,
     /// So many milliseconds pass.
     Pass(u16),
     /// The key is stepped, if it is handed out: it stands so, with that many writes.
@@ -20,17 +22,23 @@ enum Act {
 fn act() -> impl Strategy<Value = Act> {
     prop_oneof![
         Just(Act::Event),
+        Just(Act::News),
         (0_u16..200).prop_map(Act::Pass),
         (0_u8..4, 0_u8..3).prop_map(|(standing, writes)| Act::Step(standing, writes)),
         (0_u8..3).prop_map(Act::Write),
     ]
 }
 
+/// What a key may wait for.
+fn other() -> ObjectKey {
+    ObjectKey::new(Kind::ConfigMap, "ns", "other")
+}
+
 fn standing(at: u8) -> Standing {
     match at {
         0 => Standing::Idle,
-        1 => Standing::Blocked {
-            waits_for: vec![ObjectKey::new(Kind::ConfigMap, "ns", "other")],
+        1 => Standing::Waits {
+            waits_for: vec![other()],
         },
         2 => Standing::Retry,
         _ => Standing::Fatal,
@@ -45,6 +53,16 @@ fn ended(at: u8) -> Ended {
     }
 }
 
+/// When a key that has failed may be handed out again.
+#[derive(Clone, Copy, Debug)]
+struct Rest {
+    by_itself: Time,
+    /// Where an event is about it.
+    by_event: Time,
+    /// Where there is news of what it waits for.
+    by_news: Time,
+}
+
 /// What must hold of the one key, kept apart from the queue.
 #[derive(Debug, Default)]
 struct Expected {
@@ -52,11 +70,13 @@ struct Expected {
     open: u32,
     /// Something of this round failed, and whether all of that was outdated only.
     failed: Option<bool>,
-    /// When it may be handed out again, and when where an event is about it.
-    not_before: Option<(Time, Time)>,
+    not_before: Option<Rest>,
     limit: Option<u32>,
     /// Something happened since the last round ended.
     has_event: bool,
+    /// Whether it waits for the other, and whether there was news of that since its last step.
+    waits: bool,
+    has_news: bool,
 }
 
 impl Expected {
@@ -70,17 +90,27 @@ impl Expected {
         let by_itself = now.plus_ms(Backoff::KEY.delay_ms(self.failures));
         if is_outdated {
             // What has happened while it was written counts, too.
-            self.not_before = Some((by_itself, now));
+            self.not_before = Some(Rest {
+                by_itself,
+                by_event: now,
+                by_news: now,
+            });
             return;
         }
         self.has_event = false;
         let is_stuck = self.limit.is_some_and(|limit| self.failures > limit);
+        let pause = now.plus_ms(NEWS_PAUSE_MS);
         self.not_before = Some(match is_stuck {
-            true => {
-                let pause = now.plus_ms(STUCK_PAUSE_MS);
-                (by_itself.max(pause), pause)
-            }
-            false => (by_itself, by_itself),
+            true => Rest {
+                by_itself: by_itself.max(pause),
+                by_event: pause,
+                by_news: pause,
+            },
+            false => Rest {
+                by_itself,
+                by_event: by_itself,
+                by_news: by_itself.min(pause),
+            },
         });
     }
 
@@ -113,6 +143,11 @@ proptest! {
                     expected.has_event = true;
                     queue.wake(work.clone(), now);
                 }
+                Act::News => {
+                    expected.has_event |= expected.waits;
+                    expected.has_news |= expected.waits;
+                    queue.appeared(&other(), now);
+                }
                 Act::Pass(ms) => {
                     now = now.plus_ms(i64::from(ms));
                     queue.advance(now);
@@ -124,12 +159,17 @@ proptest! {
                     prop_assert_eq!(&key, &work);
                     prop_assert_eq!(last.failures, expected.failures);
                     prop_assert_eq!(expected.open, 0, "handed out while a write is unseen");
-                    if let Some((by_itself, by_event)) = expected.not_before.take() {
-                        let at = if expected.has_event { by_event } else { by_itself };
+                    if let Some(rest) = expected.not_before.take() {
+                        let at = match (expected.has_news, expected.has_event) {
+                            (true, _) => rest.by_news,
+                            (false, true) => rest.by_event,
+                            (false, false) => rest.by_itself,
+                        };
                         prop_assert!(now >= at, "handed out while backing off");
                     }
-                    expected.has_event = false;
+                    (expected.has_event, expected.has_news) = (false, false);
                     let standing = standing(kind);
+                    expected.waits = matches!(standing, Standing::Waits { .. });
                     expected.failed = (standing == Standing::Retry).then_some(false);
                     expected.open = u32::from(writes);
                     queue.stepped(&work, standing, None, expected.open, now);
@@ -150,6 +190,13 @@ proptest! {
                     }
                 }
             }
+        }
+        // Whatever has been in its way: news of what it waits for makes it due, in a while at most.
+        if expected.open == 0 && expected.failures > 0 && expected.waits {
+            queue.appeared(&other(), now);
+            now = now.plus_ms(NEWS_PAUSE_MS);
+            queue.advance(now);
+            prop_assert!(queue.is_ready(), "news of what it waits for is not heard");
         }
         // Nothing is forgotten: a key that failed is due again by itself, or, where it was given up, as
         // soon as something happens about it.
@@ -249,4 +296,80 @@ fn s0_10_a_limit_is_kept_by_those_rows_only_that_have_one() {
     // The limit and one more, and then nothing; or so many as there was time for.
     assert_eq!(tries, [2, 3]);
     assert_eq!([queue.gives_up(0), queue.gives_up(1)], [true, false]);
+}
+
+/// A key whose write is refused again and again while it waits for the other: how often it is tried in so many
+/// milliseconds, each of which brings news of the other where `is_restless`.
+fn tries_in(ms: i64, is_restless: bool) -> usize {
+    let mut queue = WorkQueue::new(Backoff::KEY, Patience::default());
+    let work = WorkKey {
+        row: 0,
+        key: Arc::new(ObjectKey::new(Kind::ConfigMap, "ns", "a")),
+    };
+    queue.wake(work.clone(), Time(0));
+    let mut tries = 0;
+    for at in 0..ms {
+        let now = Time(0).plus_ms(at);
+        queue.advance(now);
+        if is_restless {
+            queue.appeared(&other(), now);
+        }
+        while let Some((work, _)) = queue.next() {
+            tries += 1;
+            queue.stepped(&work, standing(1), None, 1, now);
+            let refused = Ended::Failed { retry_after_ms: 0 };
+            queue.write_ended(&work, refused, now);
+        }
+    }
+    tries
+}
+
+#[test]
+fn what_a_refused_write_waits_for_may_change_a_thousand_times_a_second() {
+    let minute = 60 * NEWS_PAUSE_MS;
+    // Pauses that double until they are as long as one that news ends, and those from then on.
+    assert_eq!(tries_in(minute, false), 14);
+    assert_eq!(tries_in(minute, true), 8 + 59);
+}
+
+#[test]
+fn news_of_what_a_refused_write_waits_for_ends_its_long_pause_at_once() {
+    let mut queue = WorkQueue::new(Backoff::KEY, Patience::default());
+    let work = WorkKey {
+        row: 0,
+        key: Arc::new(ObjectKey::new(Kind::ConfigMap, "ns", "a")),
+    };
+    let refused = Ended::Failed { retry_after_ms: 0 };
+    let mut now = Time(0);
+    queue.wake(work.clone(), now);
+    for _ in 0..15 {
+        queue.next().expect("it is due");
+        queue.stepped(&work, standing(1), None, 1, now);
+        queue.write_ended(&work, refused, now);
+        now = queue.next_timer().expect("it backs off");
+        queue.advance(now);
+    }
+    queue.next().expect("it is due");
+    queue.stepped(&work, standing(1), None, 1, now);
+    queue.write_ended(&work, refused, now);
+    now = now.plus_ms(5 * NEWS_PAUSE_MS);
+    queue.wake(work.clone(), now);
+    assert!(!queue.is_ready(), "any event does not end it");
+    queue.appeared(&other(), now);
+    assert!(queue.is_ready());
+    // News that comes while the write is on its way is heard, too.
+    queue.next().expect("it is due");
+    queue.stepped(&work, standing(1), None, 1, now);
+    queue.appeared(&other(), now);
+    queue.write_ended(&work, refused, now);
+    assert!(!queue.is_ready());
+    assert_eq!(queue.next_timer(), Some(now.plus_ms(NEWS_PAUSE_MS)));
+    // What a server asks for is kept all the same.
+    queue.advance(now.plus_ms(NEWS_PAUSE_MS));
+    queue.next().expect("it is due");
+    queue.stepped(&work, standing(1), None, 1, now);
+    let retry_after_ms = 7 * NEWS_PAUSE_MS;
+    queue.write_ended(&work, Ended::Failed { retry_after_ms }, now);
+    queue.appeared(&other(), now);
+    assert_eq!(queue.next_timer(), Some(now.plus_ms(retry_after_ms)));
 }
