@@ -102,6 +102,18 @@ pub fn intent(involved: &Involved<'_>, note: &Note<'_>, now: Time) -> Intent {
     }
 }
 
+/// The same for what may be told again by whoever has forgotten that it was: the event's name says nothing
+/// of when, but of which generation of the object, so that an API takes it once for as long as it keeps it.
+pub fn standing(involved: &Involved<'_>, note: &Note<'_>, generation: i64, now: Time) -> Intent {
+    let mut intent = intent(involved, note, now);
+    let name = name(involved, note, Time(generation));
+    if let Action::Create { body } = &mut intent.action {
+        body["metadata"]["name"] = json!(name);
+    }
+    intent.target.name = name.into();
+    intent
+}
+
 /// `<object>.<16 hex digits>`, the object's name cut so that the whole is a valid name.
 fn name(involved: &Involved<'_>, note: &Note<'_>, now: Time) -> String {
     let mut hash = Sum::default();

@@ -84,6 +84,9 @@ pub(crate) struct Known {
 }
 
 impl Measures {
+    /// Of events about answers that do not count.
+    pub(crate) const REASON: &str = "InvalidMetrics";
+
     /// `None` where nobody is to be asked.
     pub(crate) fn new(conf: &MetricsConf) -> Option<Measures> {
         let source = conf.source?;

@@ -3,6 +3,7 @@
 
 mod world;
 
+use api::kind::Kind;
 use serde_json::json;
 use world::World;
 use world::planes::{self, asks, node_of, plane};
@@ -77,6 +78,40 @@ fn who_never_answers_or_lies_holds_nobody_up() {
     pod(&mut world, "b");
     world.pass_ms(1_000);
     assert_eq!(node_of(&world, "b"), "node-2");
+}
+
+/// Events about answers that do not count.
+fn told(world: &World) -> Vec<String> {
+    let told = world.events().into_iter();
+    told.filter(|it| it.contains("InvalidMetrics")).collect()
+}
+
+#[test]
+fn who_lies_is_told_once_for_each_lie() {
+    let mut world = plane(CONF, 2);
+    say(&mut world, ["1e308", "20"]);
+    world.pass_ms(1_000);
+    for _ in 0..3 {
+        say(&mut world, ["1e308", "20"]);
+        world.pass_ms(30_000);
+    }
+    let refused =
+        "Namespace Warning InvalidMetrics: 1 measured values are refused: cpu of node-1 is";
+    let much = format!("{refused} 1e308 %, more than there is");
+    assert_eq!(told(&world), [much.as_str()]);
+    say(&mut world, ["-3", "20"]);
+    world.pass_ms(30_000);
+    let little = format!("{refused} -3 %");
+    assert_eq!(told(&world), [much.as_str(), little.as_str()]);
+    // Where rules have their place they are told there, of an answer that is none, too.
+    let system = json!({ "metadata": { "namespace": "" } });
+    world.put_object(Kind::Namespace, "volcano-system", &system);
+    world.told.push_back(Ok(b"not json".to_vec()));
+    world.pass_ms(30_000);
+    let last = told(&world).pop().unwrap_or_default();
+    let expected = "ConfigMap Warning InvalidMetrics: prometheus does not say how much of nodes is used: \
+                    its answer is not understood: ";
+    assert!(last.starts_with(expected), "{last}");
 }
 
 #[test]

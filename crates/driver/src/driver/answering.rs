@@ -162,7 +162,6 @@ impl Asking {
 
     fn take_notices(&mut self) -> Vec<String> {
         let mut notices = Vec::new();
-        notices.extend(self.measures.iter_mut().flat_map(Measures::take_notices));
         notices.extend(self.extender.iter_mut().flat_map(Extending::take_notices));
         notices.extend(self.herald.iter_mut().flat_map(Herald::take_notices));
         notices
@@ -271,7 +270,7 @@ impl Driver {
                 self.heed_consents(now);
             }
         }
-        self.say_asking();
+        self.say_asking(now);
     }
 
     /// What MindCluster's ConfigMaps say counts, and what is wrong with them is told.
@@ -401,10 +400,15 @@ impl Driver {
         }
         self.heed_consents(now);
         self.put_opinions(now);
-        self.say_asking();
+        self.say_asking(now);
     }
 
-    pub(super) fn say_asking(&mut self) {
+    pub(super) fn say_asking(&mut self, now: Time) {
+        let measures = self.asking.measures.as_mut();
+        for text in measures.map_or_else(Vec::new, Measures::take_notices) {
+            self.tell_of_rules(Measures::REASON, &text, now);
+            self.notice(Level::Warning, text);
+        }
         for text in self.asking.take_notices() {
             self.notice(Level::Warning, text);
         }

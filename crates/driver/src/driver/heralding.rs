@@ -27,7 +27,7 @@ impl Driver {
             let topic = told_as(Verb::OnSessionOpen, "");
             herald.tell((Verb::OnSessionOpen, topic), body, None);
         }
-        self.say_asking();
+        self.say_asking(now);
     }
 
     /// What was decided, and what became of it, is told.
@@ -52,7 +52,7 @@ impl Driver {
             cycles.consented((write, Ok(())), (&self.mirror, &mut self.writes), now);
         }
         self.heed_consents(now);
-        self.say_asking();
+        self.say_asking(now);
     }
 
     /// Places that an extender has taken are bound, others are not.

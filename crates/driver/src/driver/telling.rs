@@ -1,10 +1,11 @@
 //! What people are told: lines for the log, and events at objects.
 
-use api::core::Node;
+use api::core::{Namespace, Node};
 use api::events::{Involved, Note, Tone};
 use api::intent::Refusal;
 use api::kind::Kind;
 use api::time::Time;
+use api::volcano::scheduler_conf::{CONFIG_MAP_NAME, CONFIG_MAP_NAMESPACE};
 use controllers::Refused;
 
 use super::{Driver, Named};
@@ -135,6 +136,31 @@ impl Driver {
         };
         let note = warning(&engine.component, reason, &trouble.text);
         let intent = api::events::intent(&involved, &note, now);
+        self.writes.note(intent, now);
+    }
+
+    /// What is wrong with whom the rules name is told where rules are looked for: at their ConfigMap, or, where
+    /// not even its namespace is here, at a namespace that always is.
+    pub(super) fn tell_of_rules(&mut self, reason: &str, text: &str, now: Time) {
+        let Some(engine) = &self.settings.engine else {
+            return;
+        };
+        let home = CONFIG_MAP_NAMESPACE;
+        let (kind, namespace, name) = match self.mirror.get::<Namespace>("", home) {
+            Some(_) => (Kind::ConfigMap, home, CONFIG_MAP_NAME),
+            None => (Kind::Namespace, "", "default"),
+        };
+        let involved = Involved {
+            kind,
+            namespace,
+            name,
+            // It is not watched for this.
+            uid: "",
+            resource_version: "",
+        };
+        let note = warning(&engine.component, reason, text);
+        // A new segment of the log, and other rules, begin with nothing told.
+        let intent = api::events::standing(&involved, &note, 0, now);
         self.writes.note(intent, now);
     }
 

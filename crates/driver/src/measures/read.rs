@@ -13,6 +13,8 @@ use super::Part;
 const VALUES_MAX: usize = 100_000;
 /// So many refused values are told by name.
 const TOLD_MAX: usize = 3;
+/// So much of what is wrong with an answer is repeated, in characters.
+const WHY_MAX: usize = 200;
 /// Measuring is not exact: so much more than everything, in per cent, is everything.
 const OVER_MOST: f64 = 101.0;
 
@@ -132,7 +134,11 @@ pub(super) fn of(
 }
 
 fn decoded<'a, T: Deserialize<'a>>(answer: &'a [u8]) -> Result<T, String> {
-    serde_json::from_slice(answer).map_err(|error| format!("its answer is not understood: {error}"))
+    serde_json::from_slice(answer).map_err(|error| {
+        // It may repeat the answer, of which nobody knows how long it is.
+        let why: String = error.to_string().chars().take(WHY_MAX).collect();
+        format!("its answer is not understood: {why}")
+    })
 }
 
 fn bounded<T>(list: Vec<T>) -> Result<Vec<T>, String> {
@@ -148,12 +154,20 @@ fn share(percent: f64) -> Result<i64, String> {
         return Err("is no number".to_owned());
     }
     if percent < 0.0 {
-        return Err(format!("is {percent} %"));
+        return Err(format!("is {} %", short(percent)));
     }
     if percent > OVER_MOST {
-        return Err(format!("is {percent} %, more than there is"));
+        return Err(format!("is {} %, more than there is", short(percent)));
     }
     Ok((percent.min(100.0) * 10_000.0).round() as i64)
+}
+
+/// A number as it is written, or with its exponent where that would take hundreds of digits.
+fn short(number: f64) -> String {
+    match number.abs() {
+        0.0 | 1e-6..1e9 => number.to_string(),
+        _ => format!("{number:e}"),
+    }
 }
 
 /// Prometheus' answer to a query.
@@ -184,7 +198,7 @@ struct Labels {
 
 fn series(queried: Queried, at: usize, room: Room<'_>) -> Result<Reading, String> {
     let Some(data) = queried.data.filter(|_| queried.status == "success") else {
-        let why: String = queried.error.chars().take(200).collect();
+        let why: String = queried.error.chars().take(WHY_MAX).collect();
         return Err(format!("it cannot answer: {why}"));
     };
     let mut taking = Taking::default();

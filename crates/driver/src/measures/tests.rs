@@ -53,6 +53,8 @@ fn a_value_that_cannot_be_meant_is_refused_alone() {
         ("+Inf", "is no number"),
         ("much", "is no number"),
         ("-1", "is -1 %"),
+        ("-1e-300", "is -1e-300 %"),
+        ("1e308", "is 1e308 %, more than there is"),
         ("101.5", "is 101.5 %, more than there is"),
     ];
     for (value, why) in refused {
