@@ -199,6 +199,8 @@ fn hyper_nodes_that_contain_themselves_or_one_another_are_told_once_for_each_cha
     // One that was put right and goes wrong again is told again.
     hyper_node_of(&mut world, "own", 2, &[("name", "leaf")]);
     assert_eq!(told(&mut world, &mut seen).len(), 0);
+    let next = json!({ "metadata": { "generation": 2 } });
+    world.put_object(Kind::HyperNode, "own", &next);
     hyper_node_of(&mut world, "own", 2, &[("name", "own")]);
     assert_eq!(told(&mut world, &mut seen).len(), 1);
 }
@@ -218,4 +220,41 @@ fn patterns_of_members_that_cannot_be_used_are_told() {
     };
     let expected = [of("("), of("(a{1000}){1000}")];
     assert_eq!(told(&mut world, &mut seen), expected);
+}
+
+#[test]
+fn labels_of_members_that_cannot_be_read_are_told() {
+    let mut world = plane();
+    let mut seen = Vec::new();
+    let wrong =
+        json!({ "matchExpressions": [{ "key": "rack", "operator": "Like", "values": ["a"] }] });
+    let fine = json!({ "matchLabels": { "rack": "a" } });
+    for (name, labels) in [("wrong", wrong), ("fine", fine)] {
+        let member = json!({ "type": "Node", "selector": { "labelMatch": labels } });
+        let spec = json!({ "spec": { "tier": 1, "members": [member] } });
+        world.put_object(Kind::HyperNode, name, &spec);
+    }
+    assert_eq!(
+        told(&mut world, &mut seen),
+        [
+            "HyperNode Warning MemberIgnored: the labels of a member cannot be read: \"Like\" is not a valid \
+             label selector operator"
+        ]
+    );
+}
+
+#[test]
+fn what_is_wrong_with_members_is_told_once_whatever_rules_hold() {
+    let mut world = plane();
+    let mut seen = Vec::new();
+    hyper_node_of(&mut world, "own", 1, &[("name", "own")]);
+    assert_eq!(told(&mut world, &mut seen).len(), 1);
+    let mut rules = engine::Settings::default();
+    rules.placement.actions.truncate(2);
+    let (engine, _) = Engine::new(rules).expect("the actions are known");
+    let now = world.now;
+    world
+        .driver
+        .handle_rules(engine, driver::scheduler_conf::MetricsConf::default(), now);
+    assert_eq!(told(&mut world, &mut seen), Vec::<String>::new());
 }

@@ -3,10 +3,10 @@
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
-use api::events::Tone;
+use api::events::{self, Note, Tone};
 use api::intent::Intent;
 use api::kind::Kind;
-use api::volcano::HyperNode;
+use api::volcano::{HyperNode, HyperNodeMember};
 use model::{MISFITS_MAX, Tables};
 
 use super::{Voice, note};
@@ -29,14 +29,21 @@ impl Mirror {
         told: &mut ToldFaults,
         voice: Voice<'_>,
     ) -> Vec<Intent> {
-        let faults = faults(tables);
+        let faults = faults(self, tables);
         let news = faults
             .iter()
             .filter(|(name, text)| told.get(*name) != Some(text));
         let notes = news.filter_map(|(name, text)| {
             let meta = &self.get::<HyperNode>("", name)?.metadata;
             let on = note::involved(Kind::HyperNode, meta);
-            Some(note::say(&on, Tone::Warning, "MemberIgnored", text, voice))
+            let note = Note {
+                tone: Tone::Warning,
+                reason: "MemberIgnored",
+                message: text,
+                component: voice.component,
+            };
+            // Other rules, and every new process, begin with nothing told.
+            Some(events::standing(&on, &note, meta.generation, voice.now))
         });
         let notes = notes.collect();
         *told = faults;
@@ -44,11 +51,20 @@ impl Mirror {
     }
 }
 
-fn faults(tables: &Tables) -> ToldFaults {
+/// What is wrong with the members of each hyper-node of which something is.
+fn faults(mirror: &Mirror, tables: &Tables) -> ToldFaults {
     let mut lists: BTreeMap<Arc<str>, Vec<String>> = BTreeMap::new();
     for misfit in tables.topology().misfits() {
         let list = lists.entry(misfit.parent.clone()).or_default();
         list.push(misfit.sentence());
+    }
+    for hyper_node in mirror.list::<HyperNode>() {
+        let list = hyper_node.spec.members.iter().filter_map(label_fault);
+        let list: Vec<String> = list.collect();
+        if !list.is_empty() {
+            let name = (&*hyper_node.metadata.name).into();
+            lists.entry(name).or_default().extend(list);
+        }
     }
     for spec in tables.hyper_nodes() {
         for pattern in &spec.unreadable {
@@ -72,4 +88,15 @@ fn faults(tables: &Tables) -> ToldFaults {
         (name, list.join("; "))
     });
     told.collect()
+}
+
+/// What is wrong with the labels by which a member is selected, if they count and something is.
+fn label_fault(member: &HyperNodeMember) -> Option<String> {
+    let selector = member.selector.as_ref()?;
+    if selector.exact_match.is_some() || selector.regex_match.is_some() {
+        return None;
+    }
+    let why = selector.label_match.as_ref()?.query().err()?;
+    let shown: String = why.chars().take(PATTERN_MAX).collect();
+    Some(format!("the labels of a member cannot be read: {shown}"))
 }
