@@ -84,3 +84,34 @@ fn a_gate_of_somebody_else_is_left_alone_and_so_are_all_without_the_feature() {
     world.pass_ms(2_000);
     assert_eq!(stands(&world, "off"), (1, Value::Null));
 }
+
+/// The group of a bare pod is the pod's own. What keeps it out has other words upstream as long as the group
+/// has no pod.
+#[test]
+fn a_bare_pod_in_a_full_queue_is_told_why_it_waits_once() {
+    let mut world = plane(true);
+    gated(&mut world, "first", &[GATE]);
+    world.pass_ms(2_000);
+    let owner = json!({
+        "apiVersion": "v1", "kind": "Pod", "name": "second", "uid": "u", "controller": true,
+    });
+    let group = json!({
+        "metadata": { "ownerReferences": [owner] },
+        "spec": { "minResources": { "cpu": "1" } },
+        "status": { "phase": "Pending" },
+    });
+    world.put_object(Kind::PodGroup, "second", &group);
+    world.pass_ms(3_000);
+    gated(&mut world, "second", &[GATE]);
+    world.put_object(
+        Kind::PodGroup,
+        "second",
+        &json!({ "status": { "phase": "Pending" } }),
+    );
+    world.pass_ms(10_000);
+    let events = world.events().into_iter();
+    let told: Vec<String> = events
+        .filter(|it| it.starts_with("Pod Warning Unschedulable"))
+        .collect();
+    assert_eq!(told.len(), 1, "{told:?}");
+}

@@ -127,7 +127,7 @@ impl Mirror {
         let intent = patched(&group.metadata, Kind::NativeGroup, Part::Status, patch);
         lowered.writes.push((write.write, intent));
         let of = (Kind::NativeGroup, &group.metadata);
-        note::gang(of, reason, &message, voice, &mut lowered.notes);
+        note::gang(of, reason, (&message, None), voice, &mut lowered.notes);
     }
 }
 

@@ -11,11 +11,12 @@ use model::{Eviction, Gang, Reason, Sake};
 use super::{Voice, condition};
 
 /// A gang's condition has changed: said on the PodGroup in upstream's words and, where a job owns
-/// it, on the job in plain words.
+/// it, on the job in plain words, unless `said` (the plain words of the condition up to now) are the same:
+/// a reason may have other words upstream and mean what was told already.
 pub(super) fn gang(
     (kind, meta): (Kind, &ObjectMeta),
     reason: Option<&Reason>,
-    message: &str,
+    (message, said): (&str, Option<&str>),
     voice: Voice<'_>,
     notes: &mut Vec<Intent>,
 ) {
@@ -38,11 +39,9 @@ pub(super) fn gang(
         .into_iter()
         .chain(is_more.then_some((Tone::Warning, message)));
     notes.extend(events.map(|(tone, text)| say(&on_group, tone, "Unschedulable", text, voice)));
-    let of_owner = owner(meta).map(|on| {
-        let sentence = reason.sentence();
-        say(&on, Tone::Warning, "Unschedulable", &sentence, voice)
-    });
-    notes.extend(of_owner);
+    let sentence = reason.sentence();
+    let of_owner = owner(meta).filter(|_| said != Some(&*sentence));
+    notes.extend(of_owner.map(|on| say(&on, Tone::Warning, "Unschedulable", &sentence, voice)));
 }
 
 /// The object that owns a group, where it is of a kind that is known.

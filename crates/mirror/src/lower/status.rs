@@ -83,7 +83,14 @@ impl Mirror {
                 _ => None,
             };
             let of = (Kind::PodGroup, &group.metadata);
-            note::gang(of, reason, &wanted.message, voice, &mut lowered.notes);
+            let said = group
+                .status
+                .conditions
+                .iter()
+                .find(|shown| &*shown.kind == UNSCHEDULABLE && &*shown.status == "True");
+            let said = said.map(|shown| condition::plain_words(&shown.message));
+            let news = (&*wanted.message, said);
+            note::gang(of, reason, news, voice, &mut lowered.notes);
         }
     }
 
