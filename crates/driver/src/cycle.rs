@@ -238,7 +238,10 @@ impl Cycles {
         subject: &Subject,
         now: Time,
     ) -> Result<Found, Unanswered> {
-        explain::explain((mirror, &mut self.tables, &self.engine), subject, now)
+        let found = explain::explain((mirror, &mut self.tables, &self.engine), subject, now)?;
+        let gang = self.tables.gang_keyed(found.gang());
+        let awaited = gang.and_then(|gang| self.holds.awaited(gang, (mirror, &self.tables), now));
+        Ok(found.awaiting(awaited))
     }
 
     /// What another engine would have decided otherwise since the last call.
@@ -595,10 +598,8 @@ impl Cycles {
         }
         // One that lost a race is decided again on newer facts, and nothing is wrong with it.
         let told = bind.zip(refusal).filter(|(_, it)| it.code != 409);
-        let told = told
-            .and_then(|(bind, it)| mirror.bind_refused(&bind.pod, (&bind.node, &it.message), now));
-        if let Some(note) = told {
-            writes.note(note, now);
+        if let Some((bind, it)) = told {
+            self.tell_refused(&[(bind, it.message.to_string())], mirror, writes, now);
         }
         let at = self.take_back_later(target, write, retry_after_ms, now);
         if ended == Ended::Outdated {

@@ -60,6 +60,8 @@ impl std::fmt::Display for Unanswered {
 pub struct Found {
     gang: Key,
     explanation: Explanation,
+    /// What its binds wait for, where it has its places.
+    awaited: Option<String>,
 }
 
 /// Explains what the subject waits for. The tables are as before when it returns.
@@ -79,10 +81,24 @@ pub(crate) fn explain(
     }
     let now = model::Time::from_micros(now.micros());
     let explanation = engine::explain(engine, tables, id, now);
-    Ok(Found { gang, explanation })
+    Ok(Found {
+        gang,
+        explanation,
+        awaited: None,
+    })
 }
 
 impl Found {
+    /// The gang that is explained.
+    pub(crate) fn gang(&self) -> &Key {
+        &self.gang
+    }
+
+    /// The same of a gang whose binds wait for this.
+    pub(crate) fn awaiting(self, awaited: Option<String>) -> Found {
+        Found { awaited, ..self }
+    }
+
     /// The namespaces of which objects would be named to somebody who may see all of them; [`NODES`] among
     /// them where taints of nodes would be.
     pub fn namespaces(&self) -> BTreeSet<Arc<str>> {
@@ -104,16 +120,23 @@ impl Found {
     /// What is told to somebody who may see the namespaces of which `sees` says so: what lies in others is
     /// counted and summed up, and never named. Of [`NODES`] it says whether taints are told by key and value.
     pub fn told(&self, sees: &dyn Fn(&str) -> bool) -> Report {
-        let Found { gang, explanation } = self;
+        let Found {
+            gang,
+            explanation,
+            awaited,
+        } = self;
         let reason = explanation.reason.as_ref();
+        let told = reason.map(|reason| (reason.code().to_owned(), reason.sentence()));
+        let awaited = || Some(("WaitsForClaims".to_owned(), awaited.clone()?));
+        let (code, sentence) = told.or_else(awaited).unzip();
         Report {
             namespace: gang.namespace.to_string(),
             pod_group: group_name(gang).to_owned(),
             is_lone: lone_pod(gang).is_some(),
             phase: explanation.phase.word().to_owned(),
             places_now: explanation.places.len() as u64,
-            reason: reason.map(|reason| reason.code().to_owned()),
-            message: reason.map(|reason| reason.sentence()),
+            reason: code,
+            message: sentence,
             holders: holders(explanation, sees),
             nodes: explanation.nodes.as_ref().map(|(count, refusals)| Nodes {
                 count: *count,

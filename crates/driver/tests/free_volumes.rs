@@ -3,6 +3,7 @@
 
 mod world;
 
+use api::ask::Subject;
 use api::kind::Kind;
 use driver::EngineSettings;
 use engine::{Argument, Engine, Settings};
@@ -208,20 +209,24 @@ fn a_volume_that_somebody_else_takes_is_not_waited_for() {
     assert_eq!(node_of(&world, "web").as_deref(), Some("node-2"));
 }
 
+/// Waits for claims for so long.
+fn waiting(seconds: Option<i64>) -> Engine {
+    let mut settings = Settings::default();
+    let mut rows = settings.placement.tiers.iter_mut().flatten();
+    let predicates = rows.find(|row| row.name == "predicates");
+    let arguments = &mut predicates.expect("it is there").arguments.0;
+    if let Some(seconds) = seconds {
+        let key = "volumebinding.bindTimeoutSeconds".to_owned();
+        arguments.insert(key, Argument::Whole(seconds));
+    }
+    Engine::new(settings).expect("the settings are sound").0
+}
+
 /// With `volumebinding.bindTimeoutSeconds`, where nobody binds the claim.
 #[test]
 fn a_place_is_given_up_when_its_claims_were_not_bound_in_time() {
     let given_up = |seconds: Option<i64>, after_ms: i64| {
-        let mut settings = Settings::default();
-        let mut rows = settings.placement.tiers.iter_mut().flatten();
-        let predicates = rows.find(|row| row.name == "predicates");
-        let arguments = &mut predicates.expect("it is there").arguments.0;
-        if let Some(seconds) = seconds {
-            let key = "volumebinding.bindTimeoutSeconds".to_owned();
-            arguments.insert(key, Argument::Whole(seconds));
-        }
-        let (engine, _) = Engine::new(settings).expect("the settings are sound");
-        let mut world = plane_by(engine);
+        let mut world = plane_by(waiting(seconds));
         volume(&mut world, "v1", "node-1", "10Gi");
         claim(&mut world, "data-web", "10Gi");
         gang(&mut world, "web", &["web"]);
@@ -233,4 +238,67 @@ fn a_place_is_given_up_when_its_claims_were_not_bound_in_time() {
     assert!(given_up(Some(5), 6_000));
     assert!(!given_up(None, 590_000));
     assert!(given_up(None, 610_000));
+}
+
+/// What is said of places that were given up.
+fn given_up(world: &World) -> Vec<String> {
+    let told = world.events().into_iter();
+    told.filter(|it| it.contains("FailedScheduling")).collect()
+}
+
+#[test]
+fn a_gang_whose_claims_were_not_bound_in_time_is_told_once_which() {
+    let mut world = plane_by(waiting(Some(6)));
+    volume(&mut world, "v1", "node-1", "10Gi");
+    claim(&mut world, "data-web", "10Gi");
+    gang(&mut world, "web", &["web", "plain"]);
+    let plain = json!({ "spec": { "volumes": [] } });
+    world.put_object(Kind::Pod, "plain", &plain);
+    world.pass_ms(5_000);
+    assert_eq!(given_up(&world), Vec::<String>::new());
+    let subject = Subject {
+        kind: Kind::PodGroup,
+        namespace: "ns".to_owned(),
+        name: "web".to_owned(),
+    };
+    let now = world.now;
+    let found = world.driver.explain(&subject, now).expect("it is there");
+    let report = found.told(&|_| true);
+    assert_eq!(report.reason.as_deref(), Some("WaitsForClaims"));
+    assert_eq!(
+        report.message.as_deref(),
+        Some(
+            "web has a place on node-1, binding volumes: persistentvolumeclaim \"data-web\" is not bound"
+        )
+    );
+    world.pass_ms(3_000);
+    let why = "binding volumes: persistentvolumeclaim \"data-web\" is not bound in time";
+    let conditions = |world: &World, pod: &str| {
+        let shown = &world.object(Kind::Pod, pod)["status"]["conditions"];
+        let shown = shown.as_array().and_then(|all| all.first()).cloned();
+        shown.unwrap_or(Value::Null)
+    };
+    let shown = conditions(&world, "web");
+    assert_eq!(shown["type"], "PodScheduled");
+    assert_eq!(shown["status"], "False");
+    assert_eq!(shown["reason"], "SchedulerError");
+    let message = format!("failed to bind to node node-1: {why}");
+    assert_eq!(shown["message"], message.as_str());
+    let mate = conditions(&world, "plain");
+    assert_eq!(mate["reason"], "SchedulerError");
+    let text = mate["message"].as_str().expect("a text");
+    assert!(
+        text.ends_with(&format!("web of its gang cannot be bound: {why}")),
+        "{text}"
+    );
+    let told = given_up(&world);
+    assert_eq!(
+        told,
+        [format!(
+            "PodGroup Warning FailedScheduling: 2 pods of the gang come to no node; web: {message}"
+        )]
+    );
+    world.pass_ms(120_000);
+    assert_eq!(given_up(&world), told, "nothing has changed");
+    assert_eq!(conditions(&world, "web"), shown);
 }

@@ -267,18 +267,57 @@ impl Mirror {
         }
     }
 
-    /// What a pod is told of which a node was not taken, unless it says so.
-    pub fn bind_refused(
+    /// What is told of binds of one gang that came to nothing, each with why: nothing of a pod that says so
+    /// already. Pods without a group have an event of their own, others one together at their group and its
+    /// owner.
+    pub fn binds_refused(
         &self,
-        pod: &ObjectKey,
-        (node, why): (&str, &str),
-        now: Time,
-    ) -> Option<Intent> {
-        let pod = self.get::<Pod>(&pod.namespace, &pod.name)?;
-        if pod.is_terminating() || !pod.spec.node_name.is_empty() {
-            return None;
+        tables: &Tables,
+        refused: &[(&Bind, &str)],
+        voice: Voice<'_>,
+    ) -> Vec<Intent> {
+        let mut told = Vec::new();
+        let mut in_group: Option<(GangId, String)> = None;
+        let mut count = 0_usize;
+        for (bind, why) in refused {
+            let key = &bind.pod;
+            let pod = self.get::<Pod>(&key.namespace, &key.name).filter(|pod| {
+                pod.metadata.uid == bind.uid
+                    && !pod.is_terminating()
+                    && pod.spec.node_name.is_empty()
+            });
+            let Some(pod) = pod else {
+                continue;
+            };
+            let message = format!("failed to bind to node {}: {why}", bind.node);
+            let Some(patch) = status::bind_refused(pod, (&message, why), voice.now) else {
+                continue;
+            };
+            told.push(patch);
+            let is_lone = bind.gang.is_none_or(|gang| {
+                let gang = tables.find_gang(gang);
+                gang.is_none_or(|gang| gang.spec.lone)
+            });
+            if is_lone || voice.events == Events::PerPod {
+                told.push(note::not_placed(pod, &message, voice));
+            } else if let Some(gang) = bind.gang {
+                count += 1;
+                in_group.get_or_insert_with(|| (gang, format!("{}: {message}", key.name)));
+            }
         }
-        status::bind_refused(pod, node, why, now)
+        let group = in_group.and_then(|(gang, first)| {
+            let key = &tables.find_gang(gang)?.spec.key;
+            let group = self.get::<PodGroup>(&key.namespace, &key.name)?;
+            Some((group, first))
+        });
+        if let Some((group, first)) = group {
+            let message = match count {
+                1 => first,
+                count => format!("{count} pods of the gang come to no node; {first}"),
+            };
+            note::gang_not_placed(&group.metadata, &message, voice, &mut told);
+        }
+        told
     }
 
     /// What a pod that waits is to say of itself, in one patch of its status: why it waits, as was

@@ -265,7 +265,7 @@ fn a_claim_that_is_being_bound_is_waited_for_and_told_nothing() {
     for wanted in [&class, &named] {
         let objects = [of("c"), claim("c", wanted.clone(), "Pending"), pod(&["c"])];
         assert_eq!(needs(&tables(&objects)), [], "as good as bound");
-        assert_eq!(claims(&objects), Claims::Wait);
+        assert_eq!(claims(&objects), Claims::Wait(awaited()));
     }
     let objects = [of("c"), claim("c", named.clone(), "Bound"), pod(&["c"])];
     assert_eq!(claims(&objects), Claims::Ready);
@@ -274,8 +274,13 @@ fn a_claim_that_is_being_bound_is_waited_for_and_told_nothing() {
         [late("disk"), claim("c", class, "Pending"), pod(&["c"])],
     ] {
         assert_eq!(needs(&tables(&objects)), [waits("c", VolumeLack::Unbound)]);
-        assert_eq!(claims(&objects), Claims::Wait);
+        assert_eq!(claims(&objects), Claims::Wait(awaited()));
     }
+}
+
+/// What is said of the claim `c`.
+fn awaited() -> String {
+    "persistentvolumeclaim \"c\" is not bound".to_owned()
 }
 
 fn waits(claim: &str, why: VolumeLack) -> VolumeNeed {

@@ -6,11 +6,13 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use api::time::Time;
-use mirror::Bind;
+use mirror::{Bind, Mirror, Voice};
 use model::WriteId;
 
+use super::Cycles;
 use crate::backoff::Backoff;
 use crate::timers;
+use crate::writes::Writes;
 
 /// How long a bind whose answer was lost may still come true, in milliseconds: a server works on
 /// a request for a minute at most (`--request-timeout` of kube-apiserver).
@@ -96,5 +98,27 @@ impl Binds {
 
     pub(super) fn is_waiting(&self) -> bool {
         !self.again.is_empty()
+    }
+}
+
+impl Cycles {
+    /// Binds of one gang come to nothing, each for a reason: their people are told, unless they were.
+    pub(super) fn tell_refused(
+        &self,
+        refused: &[(Bind, String)],
+        mirror: &Mirror,
+        writes: &mut Writes,
+        now: Time,
+    ) {
+        let voice = Voice {
+            component: &self.component,
+            now,
+            events: self.events,
+        };
+        let refused: Vec<(&Bind, &str)> =
+            refused.iter().map(|(bind, why)| (bind, &**why)).collect();
+        for note in mirror.binds_refused(&self.tables, &refused, voice) {
+            writes.note(note, now);
+        }
     }
 }

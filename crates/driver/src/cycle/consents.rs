@@ -110,12 +110,11 @@ impl Cycles {
             None => {}
             Some(Consent::Given(binds)) => self.bind_or_hold(binds, mirror, writes, now),
             Some(Consent::Refused(binds, why)) => {
-                for bind in binds {
+                let refused = binds.into_iter().map(|bind| (bind, why.clone()));
+                let refused: Vec<(Bind, String)> = refused.collect();
+                self.tell_refused(&refused, mirror, writes, now);
+                for (bind, _) in refused {
                     self.counts.places_refused += 1;
-                    let told = mirror.bind_refused(&bind.pod, (&bind.node, &why), now);
-                    if let Some(note) = told {
-                        writes.note(note, now);
-                    }
                     self.tables.unknown(bind.write);
                     self.refusals.insert((now.plus_ms(UNTAKEN_MS), bind.write));
                 }

@@ -8,7 +8,7 @@ use api::intent::{Intent, ObjectKey};
 use api::kind::Kind;
 use api::time::Time;
 use mirror::{Bind, Change, Claims, Index, Mirror, claim_name, claims_of, device_claims_of};
-use model::{GangId, Tables};
+use model::{GangId, Tables, WriteId};
 
 use super::{Cycles, Told};
 use crate::backoff::Backoff;
@@ -37,8 +37,8 @@ struct Hold {
 pub(super) enum Look {
     /// Everything is bound: these go out now.
     Ready(Vec<Bind>),
-    /// It cannot become ready; why.
-    Hopeless(Vec<Bind>, String),
+    /// It cannot become ready; why, of each.
+    Hopeless(Vec<(Bind, String)>),
     /// These claims are to be told their node; possibly none.
     Waits(Vec<Intent>),
 }
@@ -116,13 +116,24 @@ impl Holds {
         let mut spoken_for: BTreeSet<ObjectKey> = hold.telling.clone();
         let mut is_ready = true;
         let is_late = now >= hold.until;
-        let mut conflict = is_late.then(|| "its claims were not bound in time".to_owned());
+        let mut blamed: BTreeMap<WriteId, String> = BTreeMap::new();
         for bind in &hold.binds {
-            match claims(devices, (mirror, tables), bind, now) {
-                None | Some(Claims::Ready) => {}
-                Some(Claims::Wait) => is_ready = false,
-                Some(Claims::Tell(intents)) => {
+            let Some((stand, doing)) = claims(devices, (mirror, tables), bind, now) else {
+                continue;
+            };
+            match stand {
+                Claims::Ready => {}
+                Claims::Wait(what) => {
                     is_ready = false;
+                    if is_late {
+                        blamed.insert(bind.write, format!("{doing}: {what} in time"));
+                    }
+                }
+                Claims::Tell(intents) => {
+                    is_ready = false;
+                    if is_late {
+                        blamed.insert(bind.write, format!("{doing}: {}", untold(&intents)));
+                    }
                     // A volume that is told its claim speaks for the claim.
                     let mut mounted = claim_keys(mirror, bind);
                     mounted.extend(intents.iter().map(|intent| intent.target.clone()));
@@ -131,11 +142,13 @@ impl Holds {
                         tell.extend(intents.into_iter().min_by(|a, b| a.target.cmp(&b.target)));
                     }
                 }
-                Some(Claims::Conflict(why)) => conflict = Some(why),
+                Claims::Conflict(why) => {
+                    blamed.insert(bind.write, format!("{doing}: {why}"));
+                }
             }
         }
-        if let Some(why) = conflict {
-            return Some(Look::Hopeless(self.take(id)?.binds, why));
+        if !blamed.is_empty() {
+            return Some(Look::Hopeless(reasoned(self.take(id)?.binds, blamed)));
         }
         if is_ready {
             return Some(Look::Ready(self.take(id)?.binds));
@@ -206,6 +219,27 @@ impl Holds {
         let joins = |hold: &Hold| hold.binds.iter().any(|bind| !bind.joins.is_empty());
         let doubted = self.holds.iter().filter(|(_, hold)| joins(hold));
         doubted.map(|(id, _)| *id).collect()
+    }
+
+    /// What the first bind of this gang waits for, if they are held back.
+    pub(super) fn awaited(
+        &self,
+        gang: GangId,
+        world: (&Mirror, &Tables),
+        now: Time,
+    ) -> Option<String> {
+        let binds = self.holds.values().flat_map(|hold| &hold.binds);
+        let mut binds = binds.filter(|bind| bind.gang == Some(gang));
+        binds.find_map(|bind| {
+            let (stand, doing) = claims(self.devices, world, bind, now)?;
+            let what = match stand {
+                Claims::Ready => return None,
+                Claims::Wait(what) | Claims::Conflict(what) => what,
+                Claims::Tell(_) => "its claims are told the node".to_owned(),
+            };
+            let (pod, node) = (&bind.pod.name, &bind.node);
+            Some(format!("{pod} has a place on {node}, {doing}: {what}"))
+        })
     }
 
     /// The next hold whose time has come.
@@ -335,13 +369,17 @@ impl Cycles {
                     writes.submit(intent, Origin::Hold(id), Lane::Write);
                 }
             }
-            Some(Look::Hopeless(binds, why)) => {
-                for bind in &binds {
+            Some(Look::Hopeless(refused)) => {
+                for (bind, why) in &refused {
                     self.notices.push(format!(
                         "cannot bind Pod {}/{} to {}: {why}",
                         bind.pod.namespace, bind.pod.name, bind.node
                     ));
                     self.counts.places_refused += 1;
+                }
+                self.tell_refused(&refused, mirror, writes, now);
+                let binds: Vec<Bind> = refused.into_iter().map(|(bind, _)| bind).collect();
+                for bind in &binds {
                     self.take_back(bind.write);
                 }
                 self.give_back(&binds, mirror, writes, now);
@@ -350,19 +388,43 @@ impl Cycles {
     }
 }
 
+/// Why binds that are given up together are: for what is wrong with their own claims, those first, or with
+/// those of another pod of the gang.
+fn reasoned(binds: Vec<Bind>, mut blamed: BTreeMap<WriteId, String>) -> Vec<(Bind, String)> {
+    let is_to_blame = |bind: &Bind| blamed.contains_key(&bind.write);
+    let (to_blame, others): (Vec<Bind>, Vec<Bind>) = binds.into_iter().partition(is_to_blame);
+    let mut reasoned: Vec<(Bind, String)> = (to_blame.into_iter())
+        .filter_map(|bind| blamed.remove(&bind.write).map(|why| (bind, why)))
+        .collect();
+    let of_others = reasoned.first().map_or_else(String::new, |(bind, why)| {
+        format!("{} of its gang cannot be bound: {why}", bind.pod.name)
+    });
+    reasoned.extend(others.into_iter().map(|bind| (bind, of_others.clone())));
+    reasoned
+}
+
+/// What is said of claims and volumes that could not be told.
+fn untold(intents: &[Intent]) -> String {
+    let first = intents.first().map(|intent| &intent.target);
+    let name = first.map_or("", |target| &target.name);
+    let kind = first.map_or("claim", |target| target.kind.row().name);
+    format!("{kind} {name} could not be told the node in time")
+}
+
 /// Whether a bind may go out at once.
 fn is_ready(devices: Devices, world: (&Mirror, &Tables), bind: &Bind, now: Time) -> bool {
     let stand = claims(devices, world, bind, now);
-    matches!(stand, Some(Claims::Ready) | None)
+    matches!(stand, Some((Claims::Ready, _)) | None)
 }
 
-/// How the claims of the pod stand; `None` where the pod has gone and its bind is moot.
+/// How the claims of the pod stand, and what is being done about those that are told of, in kube-scheduler's
+/// words; `None` where the pod has gone and its bind is moot.
 fn claims(
     devices: Devices,
     (mirror, tables): (&Mirror, &Tables),
     bind: &Bind,
     now: Time,
-) -> Option<Claims> {
+) -> Option<(Claims, &'static str)> {
     let pod = mirror.get::<Pod>(&bind.pod.namespace, &bind.pod.name)?;
     if pod.metadata.uid != bind.uid {
         return None;
@@ -373,8 +435,11 @@ fn claims(
         Devices::Ignored => Claims::Ready,
     };
     Some(match stand {
-        Claims::Ready => claims_of(mirror, pod, &bind.node, &bind.volumes),
-        others => others,
+        Claims::Ready => {
+            let stand = claims_of(mirror, pod, &bind.node, &bind.volumes);
+            (stand, "binding volumes")
+        }
+        others => (others, "binding devices"),
     })
 }
 

@@ -408,29 +408,37 @@ impl Cycles {
     /// Does what there is to do about a node's lock.
     fn try_lock(&mut self, node: &str, mirror: &Mirror, writes: &mut Writes, now: Time) {
         while let Some(step) = self.locks.next(node, mirror, now) {
-            self.take(step, writes, now);
+            self.take(step, mirror, writes, now);
         }
     }
 
-    fn take(&mut self, step: Step, writes: &mut Writes, now: Time) {
+    fn take(&mut self, step: Step, mirror: &Mirror, writes: &mut Writes, now: Time) {
         match step {
             Step::Write(intent) => writes.submit(intent, Origin::Lock, Lane::Bind),
             Step::Bind(bind) => self.hand_out(bind, writes, now),
-            Step::Refuse(bind, why) => self.unlocked(&bind, why.as_deref(), now),
+            Step::Refuse(bind, None) => {
+                self.counts.places_refused += 1;
+                self.take_back(bind.write);
+            }
+            Step::Refuse(bind, Some(why)) => self.unlocked((bind, why), mirror, writes, now),
         }
     }
 
-    /// A bind comes to nothing because its node cannot be locked, or nobody wants it any more.
-    fn unlocked(&mut self, bind: &Bind, why: Option<&str>, now: Time) {
+    /// A bind comes to nothing because its node cannot be locked.
+    fn unlocked(
+        &mut self,
+        refused: (Bind, String),
+        mirror: &Mirror,
+        writes: &mut Writes,
+        now: Time,
+    ) {
         self.counts.places_refused += 1;
-        let Some(why) = why else {
-            self.take_back(bind.write);
-            return;
-        };
+        let (bind, why) = &refused;
         let pod = &bind.pod;
         let (namespace, name) = (&pod.namespace, &pod.name);
         let text = format!("cannot bind Pod {namespace}/{name} to {}: {why}", bind.node);
         self.notices.push(text);
+        self.tell_refused(std::slice::from_ref(&refused), mirror, writes, now);
         // The next place may well be on the same node.
         self.take_back_later(pod, bind.write, 0, now);
     }
@@ -445,7 +453,7 @@ impl Cycles {
     ) {
         let node = &over.target.name;
         if let Some(step) = self.locks.written(node, over.ended, now) {
-            self.take(step, writes, now);
+            self.take(step, mirror, writes, now);
         }
         self.try_lock(node, mirror, writes, now);
     }

@@ -93,7 +93,7 @@ pub fn device_claims_of(
     now: Time,
 ) -> Claims {
     let mut tell = Vec::new();
-    let mut waits = false;
+    let mut waits = None;
     for named in &pod.spec.resource_claims {
         let Some(name) = claim_name(mirror, pod, named) else {
             continue;
@@ -114,25 +114,29 @@ pub fn device_claims_of(
         }
         match stands(mirror, (&bind.node, &user), claim, &given, now) {
             Ok(Standing::Kept) => {}
-            Ok(Standing::Waits) => waits = true,
+            Ok(Standing::Waits) => {
+                waits.get_or_insert_with(|| format!("resourceclaim \"{name}\" is not ready"));
+            }
             Ok(Standing::Tell(intent)) => tell.push(intent),
             Err(why) => return Claims::Conflict(why),
         }
     }
     match extended::stands(mirror, pod, &bind.node, &bind.devices, now) {
         Ok(Standing::Kept) => {}
-        Ok(Standing::Waits) => waits = true,
+        Ok(Standing::Waits) => {
+            waits.get_or_insert_with(|| "its claim for extended resources is not ready".to_owned());
+        }
         Ok(Standing::Tell(intent)) => tell.push(intent),
         Err(why) => return Claims::Conflict(why),
     }
-    if tell.is_empty() && !waits {
+    if tell.is_empty() && waits.is_none() {
         // The last word: the pod may be bound once it knows what it has for its resources.
         tell.extend(extended::told(mirror, pod));
     }
     match (tell.is_empty(), waits) {
         (false, _) => Claims::Tell(tell),
-        (true, true) => Claims::Wait,
-        (true, false) => Claims::Ready,
+        (true, Some(what)) => Claims::Wait(what),
+        (true, None) => Claims::Ready,
     }
 }
 

@@ -83,6 +83,17 @@ pub(super) fn not_placed(pod: &Pod, message: &str, voice: Voice<'_>) -> Intent {
     say_as_scheduler(pod, Tone::Warning, "FailedScheduling", message, voice)
 }
 
+/// The same of pods of a gang, told once for all of them: on the group and on its owner.
+pub(super) fn gang_not_placed(
+    group: &ObjectMeta,
+    message: &str,
+    voice: Voice<'_>,
+    notes: &mut Vec<Intent>,
+) {
+    let on = std::iter::once(involved(Kind::PodGroup, group)).chain(owner(group));
+    notes.extend(on.map(|on| say(&on, Tone::Warning, "FailedScheduling", message, voice)));
+}
+
 /// In the name of the scheduler that the pod asks for.
 fn say_as_scheduler(
     pod: &Pod,

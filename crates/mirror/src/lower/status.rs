@@ -280,14 +280,27 @@ fn quantities_patch(
     patch
 }
 
-/// Upstream's condition of a pod whose bind was refused; `None` where it is shown already.
-pub(super) fn bind_refused(pod: &Pod, node: &str, why: &str, now: Time) -> Option<Intent> {
-    let message = format!("failed to bind to node {node}: {why}");
+/// Upstream's reason of a pod that has a place and cannot be bound to it.
+const SCHEDULER_ERROR: &str = "SchedulerError";
+
+/// Upstream's condition of a pod whose bind was refused; `None` where it is shown already, be it of another
+/// node: what comes to nothing for the same reason wherever it is tried would be told at each try.
+pub(super) fn bind_refused(pod: &Pod, (message, why): (&str, &str), now: Time) -> Option<Intent> {
+    let shown = pod.status.condition("PodScheduled");
+    let is_said = shown.is_some_and(|shown| {
+        &*shown.status == "False"
+            && &*shown.reason == SCHEDULER_ERROR
+            && shown.message.ends_with(why)
+    });
     let wanted = PodCondition {
-        reason: "SchedulerError",
-        message: &message,
+        reason: SCHEDULER_ERROR,
+        message,
     };
-    wanted.patch(pod, now)
+    if is_said {
+        None
+    } else {
+        wanted.patch(pod, now)
+    }
 }
 
 struct PodCondition<'a> {

@@ -39,8 +39,8 @@ pub enum Claims {
     /// These claims are still to be told the node, or these volumes their claim; then they are waited
     /// for.
     Tell(Vec<Intent>),
-    /// All are told, some are not bound yet.
-    Wait,
+    /// All are told, some are not bound yet; what of them is awaited.
+    Wait(String),
     /// The node cannot have them; the sentence says why.
     Conflict(String),
 }
@@ -48,7 +48,7 @@ pub enum Claims {
 /// How the claims of `pod` stand for a place on `node`, where some of them get these volumes.
 pub fn claims_of(mirror: &Mirror, pod: &Pod, node: &str, chosen: &[Chosen]) -> Claims {
     let mut tell = Vec::new();
-    let mut waits = false;
+    let mut waits = None;
     for name in claims_named(&pod.metadata.name, &pod.spec.volumes) {
         let namespace = &pod.metadata.namespace;
         let Some(claim) = mirror.get::<PersistentVolumeClaim>(namespace, &name) else {
@@ -71,10 +71,12 @@ pub fn claims_of(mirror: &Mirror, pod: &Pod, node: &str, chosen: &[Chosen]) -> C
                     volume.metadata.name
                 ));
             }
-            waits |= claim.status.phase != ClaimPhase::Bound;
+            if claim.status.phase != ClaimPhase::Bound {
+                waits.get_or_insert_with(|| unbound(&name));
+            }
             continue;
         }
-        waits = true;
+        waits.get_or_insert_with(|| unbound(&name));
         if let Some(given) = chosen.iter().find(|given| *given.claim == *name) {
             match free::give(mirror, claim, given) {
                 Ok(intent) => tell.push(intent),
@@ -95,9 +97,13 @@ pub fn claims_of(mirror: &Mirror, pod: &Pod, node: &str, chosen: &[Chosen]) -> C
     }
     match (tell.is_empty(), waits) {
         (false, _) => Claims::Tell(tell),
-        (true, true) => Claims::Wait,
-        (true, false) => Claims::Ready,
+        (true, Some(what)) => Claims::Wait(what),
+        (true, None) => Claims::Ready,
     }
+}
+
+fn unbound(claim: &str) -> String {
+    format!("persistentvolumeclaim \"{claim}\" is not bound")
 }
 
 fn tell_node(claim: &PersistentVolumeClaim, node: &str) -> Intent {
