@@ -256,3 +256,25 @@ fn what_a_group_should_say_is_said_though_somebody_wrote_to_it_when_the_answer_w
     assert!(group["status"]["conditions"].is_array(), "{group}");
     assert!(world.driver.is_quiet());
 }
+
+#[test]
+fn pods_beyond_the_minimum_of_a_gang_that_find_no_node_are_told_together() {
+    let mut world = plane(Events::PerGang, PLAIN);
+    gang(&mut world, "g", "", 4);
+    let lesser = json!({ "spec": { "minMember": 1 } });
+    world.put_object(Kind::PodGroup, "g", &lesser);
+    world.pass_ms(5_000);
+    let told = |world: &World| -> Vec<String> {
+        let told = world.events().into_iter();
+        told.filter(|it| it.contains("FailedScheduling")).collect()
+    };
+    assert_eq!(
+        told(&world),
+        [
+            "PodGroup Warning FailedScheduling: tasks beyond the minimum wait: 2 of 4 tasks fit: \
+             g-2 needs 1 cpu, node-1 has 0 left"
+        ]
+    );
+    world.pass_ms(600_000);
+    assert_eq!(told(&world).len(), 1, "nothing has changed");
+}

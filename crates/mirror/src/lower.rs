@@ -174,6 +174,7 @@ impl Mirror {
             }
         }
         lowered.notes.extend(nominations.into_values());
+        self.lower_extras(tables, plan, voice, &mut lowered);
         lowered
     }
 

@@ -9,7 +9,10 @@ use api::quantity::Quantity;
 use api::sum::Sum;
 use api::time::Time;
 use api::volcano::{JOB_HYPERNODE, PodGroup, PodGroupCondition, Queue, SCHEDULED, UNSCHEDULABLE};
-use model::{GangStatus, QueueUse, Reason, Remark, StatusWrite, Tables, TaskWait, Verdict};
+use model::{
+    GangId, GangStatus, Plan, QueueUse, Reason, Remark, StatusWrite, Tables, TaskId, TaskWait,
+    Verdict,
+};
 use serde_json::{Map, Value, json};
 
 use super::{Lowered, Voice, condition, note, patched};
@@ -105,6 +108,55 @@ impl Mirror {
         let group = spec.and_then(|spec| self.get::<PodGroup>(&spec.key.namespace, &spec.key.name));
         if let Some(group) = group {
             note::remark(&group.metadata, &remark.reason, voice, &mut lowered.notes);
+        }
+    }
+
+    /// Tasks that wait though their gang has all it must have: its condition says nothing of them, so there is
+    /// one event for them, unless a pod of the gang says the same already.
+    pub(super) fn lower_extras(
+        &self,
+        tables: &Tables,
+        plan: &Plan,
+        voice: Voice<'_>,
+        lowered: &mut Lowered,
+    ) {
+        let mut reasons: BTreeMap<GangId, &Reason> = BTreeMap::new();
+        for wait in &plan.waits {
+            let gang = tables.find_task(wait.task).and_then(|task| task.gang);
+            if let Some(gang) = gang
+                && !is_anothers(&wait.reason)
+                && !voice.tells(tables, wait.task)
+            {
+                reasons.entry(gang).or_insert(&wait.reason);
+            }
+        }
+        for (id, reason) in reasons {
+            let Some(gang) = tables.find_gang(id) else {
+                continue;
+            };
+            let key = &gang.spec.key;
+            let group = self.get::<PodGroup>(&key.namespace, &key.name);
+            let ready = tables.ready(id);
+            let is_whole = ready > 0 && ready >= gang.spec.min_member && !gang.spec.native;
+            let Some(group) = group.filter(|_| is_whole) else {
+                continue;
+            };
+            let sentence = reason.sentence();
+            if matches!(&gang.said, Verdict::Waits(said) if said.sentence() == sentence) {
+                continue;
+            }
+            let is_said = |task: &TaskId| {
+                let pod = self.pod_of(tables, *task);
+                let shown = pod.and_then(|pod| pod.status.condition("PodScheduled"));
+                shown.is_some_and(|shown| {
+                    &*shown.status == "False" && condition::plain_words(&shown.message) == sentence
+                })
+            };
+            if gang.tasks.iter().any(is_said) {
+                continue;
+            }
+            let message = format!("tasks beyond the minimum wait: {sentence}");
+            note::gang_not_placed(&group.metadata, &message, voice, &mut lowered.notes);
         }
     }
 
