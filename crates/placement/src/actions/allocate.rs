@@ -142,9 +142,9 @@ pub(super) fn eligible(cycle: &mut Cycle<'_, '_>) -> Vec<(QueueId, GangId)> {
         let Some(gang) = view.tables.find_gang(*id).filter(|gang| gang.known) else {
             continue;
         };
-        if enqueue && gang.phase() == GangPhase::Pending {
-            // Enqueue has said why.
-            let is_refused = cycle.outcomes.contains_key(id);
+        // Enqueue has said why, or whose pods could never have their slots stays out without it.
+        let is_refused = cycle.outcomes.contains_key(id);
+        if gang.phase() == GangPhase::Pending && (enqueue || is_refused) {
             outside.extend(Some(*id).filter(|_| is_refused && gang.count(Phase::Pipelined) > 0));
             continue;
         }
