@@ -246,6 +246,7 @@ impl Understanding<'_> {
                 .error(self.conf.actions_place, "actions", text, advice);
         }
         self.tell_orders_apart(placement);
+        self.tell_unmeasured(placement);
         // What refuses the file is taken away for a look at the rest: all mistakes are told at once.
         let mut rest = placement.clone();
         rest.actions.retain(|name| is_action(name));
@@ -386,6 +387,22 @@ impl Understanding<'_> {
         }
     }
 
+    /// Plugins that look at what nodes really use see nothing where nobody is asked for it.
+    fn tell_unmeasured(&mut self, placement: &Placement) {
+        if self.conf.metrics.source.is_some() {
+            return;
+        }
+        let rows = placement.tiers.iter().zip(&self.conf.tiers);
+        let rows = rows.flat_map(|(tier, told)| tier.iter().zip(told));
+        for (_, told) in rows.filter(|(row, _)| is_measuring(&row.name)) {
+            let text = "nobody is asked what nodes really use: this plugin changes nothing here";
+            let advice = "add metrics: {type: metrics_server}, or another type with its address";
+            let field = format!("{}.name", told.field);
+            self.remarks
+                .warning(told.place, &field, text.to_owned(), advice.to_owned());
+        }
+    }
+
     fn seat(&self, seat: Seat) -> (Place, String) {
         let plugin = &self.conf.tiers[seat.tier][seat.index];
         (plugin.place, plugin.field.clone())
@@ -427,6 +444,12 @@ fn is_unread(plugin: &str, switch: Switch) -> bool {
 fn is_unheeded(plugin: &str, switch: Switch) -> bool {
     let row = PLUGINS.iter().find(|row| row.name == plugin);
     row.is_some_and(|row| !row.heeds(switch))
+}
+
+/// Whether the plugin looks at what nodes really use, if it is one of ours.
+fn is_measuring(plugin: &str) -> bool {
+    let row = PLUGINS.iter().find(|row| row.name == plugin);
+    row.is_some_and(|row| row.looks_at_measures())
 }
 
 fn is_action(name: &str) -> bool {

@@ -137,7 +137,7 @@ fn every_action_that_there_is_is_taken() {
     }
     for plugin in engine::PLUGINS {
         let file = format!(
-            "actions: allocate\ntiers:\n- plugins:\n  - name: {}\n",
+            "actions: allocate\ntiers:\n- plugins:\n  - name: {}\nmetrics: {{type: metrics_server}}\n",
             plugin.name
         );
         assert!(

@@ -14,9 +14,11 @@ mod gangreclaim;
 mod gates;
 mod pack;
 pub(crate) mod preempt;
+mod promises;
 pub(crate) mod recall;
 mod reclaim;
 mod shuffle;
+pub(crate) mod waiting;
 
 use crate::plugin::Action;
 

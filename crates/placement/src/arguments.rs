@@ -262,6 +262,26 @@ impl<'a> Asked<'a> {
         found
     }
 
+    /// The same of a length that is more than nothing; where it is not, nothing counts as given.
+    pub fn lasting_ms(&mut self, key: &str) -> Option<i64> {
+        self.milliseconds_from(key, 1, "a duration longer than nothing")
+    }
+
+    /// The same of a length from `least` on, in milliseconds, called `wanted`.
+    pub fn milliseconds_from(
+        &mut self,
+        key: &str,
+        least: i64,
+        wanted: &'static str,
+    ) -> Option<i64> {
+        let found = self.milliseconds(key)?;
+        if found < least {
+            self.complain(key, mistyped(wanted, "a shorter one"));
+            return None;
+        }
+        Some(found)
+    }
+
     /// The same from a millisecond to a minute; elsewhere, and where nothing is given, the default counts.
     pub fn patience_ms(&mut self, key: &str, default: i64) -> i64 {
         let found = self.milliseconds(key).unwrap_or(default);

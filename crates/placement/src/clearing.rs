@@ -17,7 +17,7 @@ use std::collections::BTreeSet;
 
 use model::{GangId, Mark, NodeId, Phase, QueueId, Share, Tables, TaskId};
 
-use crate::actions::allocate::{Asking, waiting_tasks};
+use crate::actions::waiting::{Asking, waiting_tasks};
 use crate::coupling;
 use crate::cycle::Cycle;
 use crate::plugin::{Claimant, Room};

@@ -14,6 +14,7 @@ use crate::cycle::Cycle;
 use crate::domains::DomainSums;
 use crate::footing::Footing;
 use crate::ledger::Account;
+use crate::plugins;
 use crate::rules::{Config, Rules, State};
 use crate::settings::Switch;
 use crate::shuffling::Protection;
@@ -288,6 +289,15 @@ pub struct Plugin {
 }
 
 impl Plugin {
+    /// Whether it looks at what was measured of nodes, and says nothing of those of which nothing was.
+    pub fn looks_at_measures(&self) -> bool {
+        let names = [
+            plugins::rescheduling::PLUGIN.name,
+            plugins::usage::PLUGIN.name,
+        ];
+        names.contains(&self.name)
+    }
+
     /// A plugin without any hook, to be completed by a row.
     pub const NONE: Plugin = Plugin {
         name: "",

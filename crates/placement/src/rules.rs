@@ -398,11 +398,7 @@ impl Rules {
 
     /// Whether a rule looks at what was measured of nodes: nobody needs to be asked otherwise.
     pub fn wants_measures(&self) -> bool {
-        let names = [
-            plugins::rescheduling::PLUGIN.name,
-            plugins::usage::PLUGIN.name,
-        ];
-        self.flat.iter().any(|row| names.contains(&row.name))
+        self.flat.iter().any(|row| row.looks_at_measures())
     }
 
     /// The same rules where local clocks show this.

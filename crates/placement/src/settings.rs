@@ -26,6 +26,9 @@ pub const PARAMETERS: &str = "init-params";
 /// `compatibility` of the configuration.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Difference {
+    /// A gang of thousands of tasks that all pod slots of the cluster could not hold is not let in. Upstream:
+    /// it is if no plugin refuses it.
+    BoundedGangs,
     /// What is promised to a gang stays its own until it starts or can no longer have it. Upstream: for one
     /// session.
     KeptPromises,
@@ -40,7 +43,8 @@ pub enum Difference {
 
 impl Difference {
     /// All of them, in the order of their keys.
-    pub const ALL: [Difference; 4] = [
+    pub const ALL: [Difference; 5] = [
+        Difference::BoundedGangs,
         Difference::KeptPromises,
         Difference::MinimalVictims,
         Difference::QueueErrorsApart,
@@ -50,6 +54,7 @@ impl Difference {
     /// Its key in the configuration.
     pub fn key(self) -> &'static str {
         match self {
+            Difference::BoundedGangs => "boundedGangs",
             Difference::KeptPromises => "keptPromises",
             Difference::MinimalVictims => "minimalVictims",
             Difference::QueueErrorsApart => "queueErrorsApart",

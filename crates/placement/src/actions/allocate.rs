@@ -5,20 +5,22 @@ use std::collections::BTreeSet;
 use std::sync::Arc;
 
 use model::{
-    GangId, GangPhase, Mark, NoFit, NodeId, Phase, QueueId, Reason, ShapeId, Tables, Task, TaskId,
+    GangId, GangPhase, Mark, NoFit, NodeId, Phase, QueueId, Reason, ShapeId, Tables, TaskId,
 };
 
 use crate::actions::attempt::Attempt;
 use crate::actions::extras::one_more;
+use crate::actions::promises::{
+    give_back, keep_promises, promise, promise_again, take_promises_back,
+};
+use crate::actions::waiting::{Asking, waiting_tasks};
 use crate::actions::{beyond, close, drain, enqueue, gates, pack};
-use crate::clearing::will_take;
 use crate::coupling;
 use crate::cycle::{Cycle, Lacks, Outcome, Placed, Refused, Turn};
 use crate::diagnosis;
 use crate::parts;
 use crate::plugin::Action;
-use crate::plugins::deviceshare;
-use crate::plugins::{OfRoles, is_beyond_the_start, missing, queue_of, ready_without_promises};
+use crate::plugins::{OfRoles, is_beyond_the_start, missing, ready_without_promises};
 use crate::rules::is_free;
 use crate::settings::Difference;
 
@@ -142,9 +144,9 @@ pub(super) fn eligible(cycle: &mut Cycle<'_, '_>) -> Vec<(QueueId, GangId)> {
         let Some(gang) = view.tables.find_gang(*id).filter(|gang| gang.known) else {
             continue;
         };
-        if enqueue && gang.phase() == GangPhase::Pending {
-            // Enqueue has said why.
-            let is_refused = cycle.outcomes.contains_key(id);
+        // Enqueue has said why, or whose pods could never have their slots stays out without it.
+        let is_refused = cycle.outcomes.contains_key(id);
+        if gang.phase() == GangPhase::Pending && (enqueue || is_refused) {
             outside.extend(Some(*id).filter(|_| is_refused && gang.count(Phase::Pipelined) > 0));
             continue;
         }
@@ -190,26 +192,6 @@ fn has_requests(tables: &Tables, gang: GangId) -> bool {
     })
 }
 
-/// Which tasks to place.
-#[derive(Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Asking {
-    /// Tasks that request resources.
-    Something,
-    /// Tasks that request none.
-    Nothing,
-}
-
-/// Tasks that wait for room, in order.
-pub(crate) fn waiting_tasks(cycle: &Cycle<'_, '_>, gang: GangId, asking: Asking) -> Vec<TaskId> {
-    let is_nothing = asking == Asking::Nothing;
-    let (rules, view) = (cycle.rules, cycle.view());
-    // Most gangs have none of these, and know it without a look at their tasks.
-    if is_nothing && view.tables.gang(gang).census.pending_best_effort == 0 {
-        return Vec::new();
-    }
-    rules.waiting(view, gang, |task| task.best_effort == is_nothing)
-}
-
 /// Why a task was not placed.
 pub(super) enum Obstacle {
     Room(ShapeId),
@@ -236,84 +218,6 @@ pub(super) fn finding(cycle: &mut Cycle<'_, '_>, gang: GangId, task: TaskId) -> 
     let all = u32::try_from(row.tasks.len()).unwrap_or(u32::MAX);
     let fits = cycle.trial.tables().ready(gang);
     diagnosis::no_fit(cycle, task, fits, all)
-}
-
-/// Takes back what the gang was promised, so that it may get something better; what that was.
-pub(super) fn take_promises_back(cycle: &mut Cycle<'_, '_>, gang: GangId) -> Vec<(TaskId, NodeId)> {
-    take_some_back(cycle, gang, |_| true)
-}
-
-/// The same for a gang that gets nothing in its place: others may have it.
-fn give_back(cycle: &mut Cycle<'_, '_>, gang: GangId) {
-    if !take_promises_back(cycle, gang).is_empty() {
-        cycle.moves += 1;
-    }
-}
-
-/// The same of those of its tasks that are meant.
-pub(super) fn take_some_back(
-    cycle: &mut Cycle<'_, '_>,
-    gang: GangId,
-    is_meant: impl Fn(&Task) -> bool,
-) -> Vec<(TaskId, NodeId)> {
-    let tables = cycle.trial.tables();
-    let row = tables.gang(gang);
-    if row.count(Phase::Pipelined) == 0 {
-        return Vec::new();
-    }
-    let tasks = row.tasks.iter().copied();
-    let promised: Vec<(TaskId, NodeId)> = tasks
-        .filter(|id| {
-            let task = tables.task(*id);
-            task.phase == Phase::Pipelined && is_meant(task)
-        })
-        .filter_map(|id| Some((id, tables.task(id).node?)))
-        .collect();
-    if !promised.is_empty() {
-        // Room that was kept is free again: earlier findings no longer hold.
-        cycle.refused.clear();
-    }
-    for (task, _) in &promised {
-        cycle.trial.unpromise(*task);
-    }
-    promised
-}
-
-/// Promises again what still holds, for the queue's sake too, and was not needed; how many tasks are promised
-/// room then.
-pub(super) fn promise_again(cycle: &mut Cycle<'_, '_>, promises: &[(TaskId, NodeId)]) -> u32 {
-    let mut kept = 0;
-    for (task, node) in promises {
-        let waits = cycle.trial.tables().task(*task).phase == Phase::Pending;
-        if waits && may_have(cycle, *task) && will_take(cycle, *task, *node) {
-            cycle.promise(*task, *node);
-            kept += 1;
-        }
-    }
-    kept
-}
-
-/// Whether its queue lets the task have anything: who is on the way out is charged no more, so that what is
-/// refused now is not refused for the sake of those who make room.
-fn may_have(cycle: &Cycle<'_, '_>, task: TaskId) -> bool {
-    let view = cycle.view();
-    let queue = queue_of(view.tables, task);
-    queue.is_some_and(|queue| cycle.rules.allocatable(view, queue, task).is_none())
-}
-
-/// A promise is kept until the gang starts or it no longer holds.
-fn keep_promises(
-    cycle: &mut Cycle<'_, '_>,
-    gang: GangId,
-    promises: &[(TaskId, NodeId)],
-) -> Option<Outcome> {
-    let here = cycle.trial.mark();
-    let tasks = promise_again(cycle, promises);
-    if tasks > 0 && cycle.rules.job_pipelined(cycle.view(), gang) {
-        return Some(cycle.kept_for(gang, tasks));
-    }
-    cycle.trial.rewind(here);
-    None
 }
 
 /// Places enough of a gang for it to start, or nothing of it.
@@ -584,66 +488,4 @@ fn known_to_fail(cycle: &Cycle<'_, '_>, queue: QueueId, gang: GangId) -> Option<
         Arc::new(Reason::NoFit(no_fit)),
         lacks,
     ))
-}
-
-/// If the gang fits once tasks on their way out are gone, keeps that room for it; else how many of its tasks
-/// would have a place then.
-fn promise(
-    cycle: &mut Cycle<'_, '_>,
-    gang: GangId,
-    mark: Mark,
-    attempt: &Attempt,
-) -> Result<Outcome, u32> {
-    let in_parts = !cycle.trial.tables().gang(gang).spec.sub_groups.is_empty();
-    let number = |count: usize| u32::try_from(count).unwrap_or(u32::MAX);
-    let now = number(attempt.places.len());
-    if attempt.shares.is_some() || attempt.homeless.is_empty() || in_parts {
-        return Err(now);
-    }
-    let here = cycle.trial.mark();
-    let tables = cycle.trial.tables();
-    let leaving: Vec<NodeId> = tables
-        .nodes()
-        .filter(|(_, node)| !node.releasing.is_zero())
-        .filter(|(id, _)| cycle.scope.as_ref().is_none_or(|scope| scope.contains(*id)))
-        .map(|(id, _)| id)
-        .collect();
-    if leaving.is_empty() {
-        return Err(now);
-    }
-    let mut places = attempt.places.clone();
-    for task in &attempt.homeless {
-        let view = cycle.view();
-        let row = view.tables.gang(gang);
-        if missing(view.tables, gang) == 0 {
-            break;
-        }
-        let shape = view.tables.shape_of(*task);
-        let is_beyond = is_beyond_the_start(view.tables, gang, view.tables.task(*task));
-        if is_beyond || shape.spec.is_coupled() || deviceshare::concerns(view, *task) {
-            continue;
-        }
-        // What is promised counts in the queue: of tasks that are alike only the first was asked about.
-        let refused = row
-            .queue
-            .and_then(|queue| cycle.rules.allocatable(view, queue, *task));
-        let mut nodes = leaving.iter().copied().filter(|_| refused.is_none());
-        let node = nodes.find(|node| will_take(cycle, *task, *node));
-        if let Some(node) = node {
-            cycle.promise(*task, node);
-            places.push((*task, node));
-        }
-    }
-    if missing(cycle.trial.tables(), gang) > 0 {
-        cycle.trial.rewind(here);
-        return Err(number(places.len()));
-    }
-    // None of it starts yet: what would fit now is kept too, as a promise.
-    cycle.trial.rewind(mark);
-    let tasks = number(places.len());
-    for (task, node) in places {
-        cycle.promise(task, node);
-    }
-    cycle.moves += 1;
-    Ok(cycle.kept_for(gang, tasks))
 }

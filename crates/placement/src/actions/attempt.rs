@@ -4,7 +4,8 @@ use std::collections::BTreeSet;
 
 use model::{GangId, NodeId, QueueId, Reason, ShapeId, TaskId};
 
-use super::allocate::{Asking, Obstacle, try_task, waiting_tasks};
+use super::allocate::{Obstacle, try_task};
+use super::waiting::{Asking, waiting_tasks};
 use crate::coupling::{self, Lot};
 use crate::cycle::{Cycle, Lacks, Placed};
 use crate::plugin::Room;

@@ -6,8 +6,10 @@ use std::sync::Arc;
 
 use model::{GangId, NoFit, Phase, QueueId, Reason, ShapeId, Tables, TaskId};
 
-use crate::actions::allocate::{Asking, eligible, promise_again, take_some_back, waiting_tasks};
+use crate::actions::allocate::eligible;
 use crate::actions::attempt::Hopeless;
+use crate::actions::promises::{promise_again, take_some_back};
+use crate::actions::waiting::{Asking, waiting_tasks};
 use crate::cycle::{Cycle, Lacks, Outcome, Placed, Turn};
 use crate::diagnosis;
 use crate::parts;

@@ -15,8 +15,8 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use model::{GangId, NodeId, Phase, QueueId, ShapeId, TaskId};
 
-use crate::actions::allocate::{Asking, waiting_tasks};
 use crate::actions::reclaim::starving;
+use crate::actions::waiting::{Asking, waiting_tasks};
 use crate::arguments::{Asked, Switched};
 use crate::clearing::alike;
 use crate::cycle::{Cycle, Turn};

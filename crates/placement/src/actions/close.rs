@@ -6,10 +6,10 @@ use std::sync::Arc;
 
 use model::{Closeness, GangId, NodeId, QueueId, Reason, ShapeId, TaskId};
 
-use crate::actions::allocate::{
-    Asking, fail, finding, promise_again, start, started, take_promises_back, waiting_tasks,
-};
+use crate::actions::allocate::{fail, finding, start, started};
 use crate::actions::attempt::Attempt;
+use crate::actions::promises::{promise_again, take_promises_back};
+use crate::actions::waiting::{Asking, waiting_tasks};
 use crate::arguments::Switched;
 use crate::cycle::{Cycle, Lacks, Outcome, Turn};
 use crate::domains::{self, Scope};

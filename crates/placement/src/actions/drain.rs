@@ -16,7 +16,8 @@ use model::{
     Share, TaskId, Vector,
 };
 
-use crate::actions::allocate::{Asking, take_promises_back, waiting_tasks};
+use crate::actions::promises::take_promises_back;
+use crate::actions::waiting::{Asking, waiting_tasks};
 use crate::clearing::{clear_room, will_take};
 use crate::coupling;
 use crate::cycle::{Cycle, Outcome};

@@ -65,19 +65,24 @@ fn enter(cycle: &mut Cycle<'_, '_>, id: GangId) {
         .spec
         .min_resources
         .as_ref()
-        .and_then(|_| cycle.rules.enqueueable(cycle.view(), id));
+        .and_then(|_| cycle.rules.enqueueable(cycle.view(), id))
+        .or_else(|| cycle.rules.beyond_all_slots(cycle.view(), id));
     if let Some(reason) = refused {
-        let outcome = match reason {
-            Reason::QueueNotOpen { .. } => Outcome::WaitsForObjects(Arc::new(reason)),
-            reason => Outcome::WaitsForShares(Arc::new(reason)),
-        };
-        cycle.outcomes.insert(id, outcome);
-        return;
+        return refuse(cycle, id, reason);
     }
     let_in(cycle, id);
 }
 
-/// Lets in whoever waits for it, unasked: nobody was named who would refuse it.
+fn refuse(cycle: &mut Cycle<'_, '_>, id: GangId, reason: Reason) {
+    let outcome = match reason {
+        Reason::QueueNotOpen { .. } => Outcome::WaitsForObjects(Arc::new(reason)),
+        reason => Outcome::WaitsForShares(Arc::new(reason)),
+    };
+    cycle.outcomes.insert(id, outcome);
+}
+
+/// Lets in whoever waits for it, unasked: nobody was named who would refuse it. Only whose pods could never
+/// have their slots stays out.
 pub(super) fn all_enter(cycle: &mut Cycle<'_, '_>) {
     let tables = cycle.trial.tables();
     let waits = |id: &GangId| {
@@ -88,7 +93,10 @@ pub(super) fn all_enter(cycle: &mut Cycle<'_, '_>) {
     };
     let waiting: Vec<GangId> = cycle.gangs.iter().copied().filter(waits).collect();
     for id in waiting {
-        let_in(cycle, id);
+        match cycle.rules.beyond_all_slots(cycle.view(), id) {
+            Some(reason) => refuse(cycle, id, reason),
+            None => let_in(cycle, id),
+        }
     }
 }
 

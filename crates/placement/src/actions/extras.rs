@@ -4,10 +4,10 @@ use std::sync::Arc;
 
 use model::{GangId, Phase, QueueId, Reason, TaskId};
 
-use super::allocate::{
-    Asking, Obstacle, finding, promise_again, take_promises_back, try_task, waiting_tasks,
-};
+use super::allocate::{Obstacle, finding, try_task};
 use super::attempt::Hopeless;
+use super::promises::{promise_again, take_promises_back};
+use super::waiting::{Asking, waiting_tasks};
 use crate::cycle::{Cycle, Lacks, Outcome, Turn};
 
 /// What is told of the first task that was not placed.

@@ -8,7 +8,7 @@ use std::sync::Arc;
 
 use model::{GangId, NodeId, Phase, QueueId, Share, TaskId};
 
-use crate::actions::allocate::{Asking, waiting_tasks};
+use crate::actions::waiting::{Asking, waiting_tasks};
 use crate::cycle::Cycle;
 use crate::plugin::Room;
 use crate::together;

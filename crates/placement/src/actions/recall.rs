@@ -4,7 +4,8 @@
 
 use model::{GangId, NodeId, Phase, TaskId};
 
-use crate::actions::allocate::{Asking, eligible, waiting_tasks};
+use crate::actions::allocate::eligible;
+use crate::actions::waiting::{Asking, waiting_tasks};
 use crate::clearing::will_take;
 use crate::cycle::{Cycle, Turn, nominated};
 

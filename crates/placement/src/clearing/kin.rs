@@ -7,7 +7,7 @@ use std::sync::Arc;
 use model::{Kind, Phase, QueueId, ShapeId, TaskId};
 
 use super::Clearing;
-use crate::actions::allocate::{Asking, waiting_tasks};
+use crate::actions::waiting::{Asking, waiting_tasks};
 use crate::coupling;
 use crate::cycle::Cycle;
 use crate::victims::Against;

@@ -50,7 +50,8 @@ impl Bound {
 }
 
 fn configure(asked: &mut Asked<'_>, config: &mut Config) {
-    if let Some(bound) = asked.milliseconds("starvation-bound") {
+    let bound = asked.milliseconds_from("starvation-bound", 0, "a duration from 0s on");
+    if let Some(bound) = bound {
         config.starvation = Bound((bound > 0).then_some(bound));
     }
 }

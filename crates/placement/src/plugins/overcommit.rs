@@ -3,7 +3,7 @@
 use std::borrow::Cow;
 use std::sync::Arc;
 
-use model::{Gang, GangId, Kind, Reason, Vector};
+use model::{Gang, GangId, Reason, Vector};
 
 use crate::arguments::Asked;
 use crate::plugin::{Plugin, View, Vote};
@@ -27,10 +27,16 @@ impl Default for Factor {
     }
 }
 
+impl Factor {
+    /// So much of what there is may be promised.
+    pub(crate) fn times(self, value: i64) -> i64 {
+        let wide = i128::from(value) * i128::from(self.0) / 1_000_000;
+        i64::try_from(wide).unwrap_or(i64::MAX)
+    }
+}
+
 /// The largest factor, in millionths: a million.
 const FACTOR_MAX: i64 = 1_000_000_000_000;
-/// Gangs of so many tasks are let in without counting pod slots.
-const MEMBERS_UNASKED_MAX: i64 = 5_000;
 
 fn configure(arguments: &mut Asked<'_>, config: &mut Config) {
     let Factor(default) = Factor::default();
@@ -47,16 +53,12 @@ fn enqueueable(view: View<'_>, gang: GangId) -> Vote {
     if view.tables.left_nodes() > 0 && view.tables.nodes().next().is_none() {
         return Vote::Abstain;
     }
-    let Factor(factor) = view.config.overcommit;
-    let scale = |value: i64| {
-        let wide = i128::from(value) * i128::from(factor) / 1_000_000;
-        i64::try_from(wide).unwrap_or(i64::MAX)
-    };
+    let factor = view.config.overcommit;
     let total = Vector::of(
         view.tables
             .total()
             .entries()
-            .map(|(kind, value)| (kind, scale(value))),
+            .map(|(kind, value)| (kind, factor.times(value))),
     );
     let idle = total.minus(view.tables.used_total());
     let wanted = reserved(view, &total).plus(min);
@@ -68,13 +70,6 @@ fn enqueueable(view: View<'_>, gang: GangId) -> Vote {
         let name = view.tables.kinds().name(kind).clone();
         beyond.extend((need > total.get(kind)).then(|| name.clone()));
         short.push(name);
-    }
-    // Beyond upstream: the pods of a gang that all pod slots together could not hold would be made
-    // in vain, a million of them if somebody says so. Few enough are made, so that the reason tells
-    // which of them finds no room.
-    let members = i64::from(view.tables.gang(gang).spec.min_member);
-    if members > MEMBERS_UNASKED_MAX && members > total.get(Kind::PODS) {
-        short.push(view.tables.kinds().name(Kind::PODS).clone());
     }
     // The plugin never permits by itself: a permit would keep later tiers from being asked.
     if short.is_empty() {

@@ -81,7 +81,7 @@ impl Default for Setup {
 
 fn configure(asked: &mut Asked<'_>, config: &mut Config) {
     let default = Setup::default();
-    let interval = asked.milliseconds("interval").filter(|time| *time > 0);
+    let interval = asked.lasting_ms("interval");
     // There is one measurement of a node, and its source says over which time.
     asked.without_effect(&["metricsPeriod"]);
     let strategies = asked.maps("strategies", strategy);

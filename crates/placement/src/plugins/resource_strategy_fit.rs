@@ -3,7 +3,7 @@
 
 use model::{Fill, Kind, Node, NodeId, Refusal, Shape, Tables};
 
-use crate::arguments::{Asked, Switched, WEIGHT_MAX};
+use crate::arguments::{Asked, Complaint, Switched, WEIGHT_MAX};
 use crate::plugin::{Plugin, Room, Score, View};
 use crate::plugins::millionths;
 use crate::rules::Config;
@@ -99,7 +99,7 @@ fn configure(asked: &mut Asked<'_>, config: &mut Config) {
     };
 }
 
-/// One rule; a name with a star anywhere but at its end is dropped. The emptier node is the better one
+/// One rule; a name with a star anywhere but at its end is left out. The emptier node is the better one
 /// where nothing is said, or what nobody knows, and each resource counts once at least.
 fn rule(asked: &mut Asked<'_>, name: &str) -> Option<Rule> {
     let stem = name.strip_suffix('*');
@@ -113,6 +113,10 @@ fn rule(asked: &mut Asked<'_>, name: &str) -> Option<Rule> {
         };
         (fill, asked.whole("weight", 1, 1, WEIGHT_MAX))
     })?;
+    if !is_sound {
+        let why = "a star counts only behind what names begin with: this is left out";
+        asked.complain(name, Complaint::Unserved(why));
+    }
     is_sound.then(|| Rule {
         name: plain.to_owned(),
         is_prefix: stem.is_some(),

@@ -29,11 +29,7 @@ pub const PLUGIN: Plugin = Plugin {
 pub(crate) struct Patience(Option<i64>);
 
 fn configure(asked: &mut Asked<'_>, config: &mut Config) {
-    config.sla = Patience(
-        asked
-            .milliseconds("sla-waiting-time")
-            .filter(|time| *time > 0),
-    );
+    config.sla = Patience(asked.lasting_ms("sla-waiting-time"));
 }
 
 /// When the gang is to be let in at the latest (A.6).

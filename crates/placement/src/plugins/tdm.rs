@@ -127,8 +127,8 @@ fn configure(asked: &mut Asked<'_>, config: &mut Config) {
             zones.windows.insert(zone.to_owned(), window);
         }
     }
-    let period = asked.milliseconds("tdm.evict.period");
-    zones.period_ms = period.filter(|time| *time > 0).unwrap_or(zones.period_ms);
+    let period = asked.lasting_ms("tdm.evict.period");
+    zones.period_ms = period.unwrap_or(zones.period_ms);
     config.tdm = zones;
 }
 

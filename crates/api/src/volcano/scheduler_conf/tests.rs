@@ -115,6 +115,22 @@ fn metrics_have_their_types() {
     assert!(told.contains("a type without an address"), "{told}");
     let (_, told) = read("type: prometheus_adaptor");
     assert_eq!(told, "");
+    for (address, is_one) in [
+        ("http://prometheus.monitoring:9090", true),
+        ("https://user:word@[2001:db8::1]:9090/below", true),
+        ("https://host/", true),
+        ("::::", false),
+        ("prometheus:9090", false),
+        ("http://", false),
+        ("http://:9090", false),
+        ("http://host:many", false),
+        ("http://two words", false),
+        ("http://host/?query", false),
+    ] {
+        let (metrics, told) = read(&format!("type: prometheus, address: '{address}'"));
+        assert_eq!(metrics.address, address);
+        assert_eq!(!told.contains("this is no address"), is_one, "{told}");
+    }
 }
 
 #[test]
