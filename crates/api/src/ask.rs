@@ -63,11 +63,17 @@ impl Subject {
         format!("{word}.{}", self.name)
     }
 
+    /// Where it is said that explanations are served, to everybody who may ask the API for anything.
+    pub fn door() -> String {
+        format!("/apis/{GROUP}/{VERSION}")
+    }
+
     /// Where its explanation is read.
     pub fn path(&self) -> String {
         let namespace = query_escape(&self.namespace);
         let name = query_escape(&self.explanation());
-        format!("/apis/{GROUP}/{VERSION}/namespaces/{namespace}/{EXPLANATIONS}/{name}")
+        let door = Subject::door();
+        format!("{door}/namespaces/{namespace}/{EXPLANATIONS}/{name}")
     }
 
     /// Its explanation, as it is read.
@@ -114,6 +120,13 @@ pub struct Report {
     /// What nodes say to it; none where it does not wait for one.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub nodes: Option<Nodes>,
+    /// Whether enough of its tasks have a node, or would be given one now: what would help starts the next of
+    /// those that wait.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub has_started: bool,
+    /// Whether as many of its pods exist as it starts with.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub has_pods: bool,
     /// What would help, cheapest first.
     #[serde(default)]
     pub fixes: Vec<Fix>,
@@ -198,7 +211,8 @@ pub struct Fix {
     /// The same of queues above, which are raised before that.
     #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
     pub above: BTreeMap<String, BTreeMap<String, String>>,
-    /// Whether the workload is only let in by it: its pods are made and placed after that.
+    /// Whether the workload is only let in by it: its pods are placed after that, and made before where there
+    /// are none.
     #[serde(default)]
     pub only_enters: bool,
 }

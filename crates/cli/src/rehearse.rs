@@ -290,8 +290,18 @@ fn tell(report: &Report, format: Format) {
 async fn asked(cluster: Arc<dyn Cluster>, subject: &Subject) -> anyhow::Result<Option<Report>> {
     checked(Part::Namespace, &subject.namespace)?;
     checked(Part::Name, &subject.name)?;
-    let answer = Rest::new(cluster).ask(&subject.path()).await?;
-    let Some(mut object) = answer else {
+    let rest = Rest::new(cluster);
+    let answer = rest.ask(&subject.path(), &Subject::door()).await;
+    let answer = answer.map_err(|error| match rest::is_refused(&error, 403) {
+        true => {
+            let namespace = &subject.namespace;
+            error.context(format!(
+                "you cannot get explanations in namespace {namespace}"
+            ))
+        }
+        false => error,
+    });
+    let Some(mut object) = answer? else {
         return Ok(None);
     };
     let report = serde_json::from_value(object["status"].take());

@@ -233,16 +233,20 @@ impl Rest {
         accept(self.send("GET", target, None).await?)
     }
 
-    /// The answer of an API that is perhaps not served, or not to us: then there is none. Where it is
-    /// asked too often, or cannot answer now, it is asked again when it says.
-    pub(crate) async fn ask(&self, target: &str) -> anyhow::Result<Option<Value>> {
+    /// The answer of an API that is perhaps not served: then there is none. `door` is where it says that it is.
+    /// Where it is asked too often, or cannot answer now, it is asked again when it says.
+    ///
+    /// # Errors
+    /// It is served, and refuses: a [`Refusal`] with its words.
+    pub(crate) async fn ask(&self, target: &str, door: &str) -> anyhow::Result<Option<Value>> {
         let mut tries = 0;
         loop {
             let answer = self.send("GET", target, None).await?;
             let told: Value = serde_json::from_slice(&answer.body).unwrap_or_default();
             let details = &told["details"];
             match answer.code {
-                403 => return Ok(None),
+                // Who may ask is looked at first, also by an API server that does not know what is asked.
+                403 if self.send("GET", door, None).await?.code != 200 => return Ok(None),
                 404 if details["name"].is_null() => return Ok(None),
                 429 | 503 if tries < BUSY_TRIES_MAX => {
                     tries += 1;

@@ -7,7 +7,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
 use api::ask::{Holder, Nodes, Refusals, Report, Subject};
-use api::core::Pod;
+use api::core::{Pod, PodPhase};
 use api::kind::Kind;
 use api::meta::OwnerReference;
 use api::time::Time;
@@ -59,6 +59,10 @@ impl std::fmt::Display for Unanswered {
 #[derive(Clone, Debug)]
 pub struct Found {
     gang: Key,
+    /// How the API calls the state in which it is.
+    phase: &'static str,
+    /// Whether as many of its pods exist as it starts with.
+    has_pods: bool,
     explanation: Explanation,
     /// What its binds wait for, where it has its places.
     awaited: Option<String>,
@@ -79,10 +83,21 @@ pub(crate) fn explain(
     if tables.gang(id).spec.ownership == Ownership::Others {
         return Err(Unanswered::NotOurs);
     }
+    let row = tables.gang(id);
+    let has_pods = row.tasks.iter().count() >= row.spec.min_member as usize;
     let now = model::Time::from_micros(now.micros());
     let explanation = engine::explain(engine, tables, id, now);
+    let lone = lone_pod(&gang).and_then(|name| mirror.get::<Pod>(&gang.namespace, name));
+    // No group says of a pod without one how far it is.
+    let phase = match lone.map(|pod| pod.status.phase) {
+        Some(PodPhase::Unset) => PodPhase::Pending.text(),
+        Some(phase) => phase.text(),
+        None => explanation.phase.word(),
+    };
     Ok(Found {
         gang,
+        phase,
+        has_pods,
         explanation,
         awaited: None,
     })
@@ -122,6 +137,8 @@ impl Found {
     pub fn told(&self, sees: &dyn Fn(&str) -> bool) -> Report {
         let Found {
             gang,
+            phase,
+            has_pods,
             explanation,
             awaited,
         } = self;
@@ -133,7 +150,7 @@ impl Found {
             namespace: gang.namespace.to_string(),
             pod_group: group_name(gang).to_owned(),
             is_lone: lone_pod(gang).is_some(),
-            phase: explanation.phase.word().to_owned(),
+            phase: (*phase).to_owned(),
             places_now: explanation.places.len() as u64,
             reason: code,
             message: sentence,
@@ -142,6 +159,8 @@ impl Found {
                 count: *count,
                 refusals: told_refusals(explanation, refusals, sees),
             }),
+            has_started: explanation.is_whole,
+            has_pods: *has_pods,
             fixes: (explanation.fixes.iter())
                 .map(|fix| words::of_fix(fix, sees))
                 .collect(),
@@ -188,9 +207,15 @@ fn gang_of(mirror: &Mirror, tables: &Tables, subject: &Subject) -> Result<Key, U
             let task = task.ok_or_else(|| without_row(mirror, subject))?;
             let gang = tables.task(task).gang.ok_or(Unanswered::NotOurs)?;
             let gang = tables.gang(gang);
-            (gang.known)
-                .then(|| gang.spec.key.clone())
-                .ok_or(Unanswered::NoGroup)
+            if gang.known {
+                return Ok(gang.spec.key.clone());
+            }
+            // A group may go before the pods that it had.
+            let pod = mirror.get::<Pod>(&subject.namespace, &subject.name);
+            Err(match pod.is_some_and(|pod| pod.is_finished()) {
+                true => Unanswered::Ended,
+                false => Unanswered::NoGroup,
+            })
         }
         _ => {
             // A group of Kubernetes' own, where Volcano has none of that name.

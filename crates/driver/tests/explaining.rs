@@ -337,8 +337,16 @@ fn one_pod_without_a_group_is_told_by_its_own_name() {
     let found = world.driver.explain(&subject, now).expect("it waits");
     let report = found.told(&|_| true);
     assert_eq!((&*report.pod_group, report.is_lone), ("new", true));
+    assert_eq!(report.phase, "Pending", "as the pod says it");
     let holder = report.holders[0].name.as_deref();
     assert_eq!(holder, Some("old"));
+    let placed = Subject {
+        name: "old".to_owned(),
+        ..subject
+    };
+    let found = world.driver.explain(&placed, now).expect("it is there");
+    let report = found.told(&|_| true);
+    assert_eq!((&*report.phase, report.reason), ("Running", None));
 }
 
 #[test]
@@ -378,6 +386,13 @@ fn who_has_ended_or_is_anothers_is_told_so() {
         "member",
         &json!({ "metadata": member, "spec": other("nobody") }),
     );
+    let gone =
+        json!({ "namespace": "team-a", "annotations": { "scheduling.k8s.io/group-name": "gone" } });
+    for (name, phase) in [("outlives", "Succeeded"), ("orphan", "Pending")] {
+        let status = json!({ "phase": phase });
+        let body = json!({ "metadata": gone, "spec": other("volcano"), "status": status });
+        world.put_object(Kind::Pod, name, &body);
+    }
     world.pass_ms(2_000);
     let mut ask = |name: &str| {
         let subject = Subject {
@@ -392,6 +407,8 @@ fn who_has_ended_or_is_anothers_is_told_so() {
         world.driver.explain(&subject, now).map(|_| ())
     };
     assert_eq!(ask("over"), Err(Unanswered::Ended));
+    assert_eq!(ask("outlives"), Err(Unanswered::Ended), "of no group now");
+    assert_eq!(ask("orphan"), Err(Unanswered::NoGroup));
     assert_eq!(ask("theirs"), Err(Unanswered::NotOurs));
     assert_eq!(ask("of-theirs"), Err(Unanswered::NotOurs));
     assert_eq!(ask("nobody"), Err(Unanswered::Unknown));

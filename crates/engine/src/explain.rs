@@ -43,7 +43,9 @@ pub struct Explanation {
     pub nodes: Option<(u32, Vec<(Refusal, u32)>)>,
     /// What more is known of some of these refusals.
     pub notes: BTreeMap<Refusal, Note>,
-    /// Changes any one of which admits it now, cheapest first.
+    /// Whether enough of its tasks have a node, or would get one now, so that only further ones wait.
+    pub is_whole: bool,
+    /// Changes any one of which admits it now, or starts the next of its tasks where it is whole, cheapest first.
     pub fixes: Vec<Fix>,
     /// Whether so many come before it that what would help it alone was not proved.
     pub is_crowded: bool,
@@ -402,6 +404,7 @@ pub fn explain(engine: &Engine, tables: &mut Tables, gang: GangId, now: Time) ->
             phase: tables.gang(gang).phase(),
             reason: looked.reason.clone(),
             places: looked.places,
+            is_whole: looked.is_whole,
             holders: Vec::new(),
             nodes: None,
             notes: BTreeMap::new(),

@@ -14,6 +14,7 @@ mod limits;
 mod outcome;
 mod owners;
 mod taints;
+mod unsaid;
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -28,12 +29,11 @@ use api::volcano::{ASCEND_REAL, NPU_CORE};
 use driver::explain::Unanswered;
 use driver::{Door, Driver, Request, RequestId};
 use serde_json::{Value, json};
-use store::journal::{Change as Stored, Record, State};
 use store::{LoadError, Response, User, Watch};
 
 use crate::calls;
 use crate::random::Random;
-use crate::wire::{Answered, Next, Server, refusal_of, told};
+use crate::wire::{Answered, Listed, Next, Server, refusal_of, told};
 
 pub use change::{Change, Named, Refused, WHAT_IF};
 pub use outcome::{Before, Fate, Gone, Leaves, Outcome};
@@ -49,6 +49,8 @@ const REST_MS: i64 = 20_000;
 pub struct Rehearsal {
     server: Server,
     driver: Driver,
+    /// Whose pods the driver places, by the scheduler that they name.
+    schedulers: BTreeSet<Box<str>>,
     watches: BTreeMap<RequestId, Box<Watch>>,
     now: Time,
     /// When something was changed last.
@@ -79,7 +81,7 @@ impl Rehearsal {
     /// that make pods and groups; one that takes away what nobody seems to own would take away what is not in
     /// the list. Where no namespace is among the objects each that is named is there.
     pub fn of(objects: Vec<Value>, drivers: driver::Settings, now: Time) -> Rehearsal {
-        let mut records = Vec::new();
+        let mut all = Vec::new();
         let mut left_out = BTreeMap::new();
         let mut namespaces = BTreeSet::new();
         let mut random = Random::new(1);
@@ -102,17 +104,24 @@ impl Rehearsal {
             if !namespace.is_empty() {
                 namespaces.insert(namespace.to_owned());
             }
-            let revision = records.len() as u64 + 1;
-            records.push(record(resource, object, (revision, now), &mut random));
+            all.push(listed(resource, object, now, &mut random));
         }
         let namespaces: Vec<Value> = namespaces
             .into_iter()
             .map(|name| namespace(&name))
             .collect();
-        let (server, unreadable) = Server::from_records(random, records, &drivers, now);
+        let engine = drivers.engine.iter();
+        let schedulers = engine.flat_map(|engine| {
+            let alone = engine.lone_scheduler_names.iter();
+            let names = engine.scheduler_names.iter().chain(alone);
+            names.chain(&engine.agent_scheduler_names).cloned()
+        });
+        let schedulers = schedulers.collect();
+        let (server, unreadable) = Server::of_list(random, all, &drivers, now);
         let mut rehearsal = Rehearsal {
             server,
             driver: Driver::new(drivers),
+            schedulers,
             watches: BTreeMap::new(),
             now,
             changed_at: now,
@@ -358,18 +367,11 @@ impl Rehearsal {
     }
 }
 
-/// A record of the object as it is stored. Revisions are counted anew: those of a list are not
-/// comparable with those that will be.
-fn record(
-    resource: String,
-    mut object: Value,
-    (revision, now): (u64, Time),
-    random: &mut Random,
-) -> Record {
+/// The object with what only an API gives it.
+fn listed(resource: String, mut object: Value, now: Time, random: &mut Random) -> Listed {
     let uid = format!("00000000-0000-4000-8000-{:012x}", random.draw() >> 16);
     if let Some(metadata) = object["metadata"].as_object_mut() {
         metadata.entry("uid").or_insert_with(|| json!(uid));
-        metadata.insert("resourceVersion".to_owned(), json!(revision.to_string()));
         metadata
             .entry("creationTimestamp")
             .or_insert_with(|| json!(now));
@@ -379,17 +381,10 @@ fn record(
         "" => name.to_owned(),
         _ => format!("{namespace}/{name}"),
     };
-    let stored = Stored {
-        resource: resource.into(),
-        key: key.into(),
-        state: Some(State {
-            revision,
-            bytes: object.to_string().into_bytes(),
-        }),
-    };
-    Record {
-        revision,
-        changes: vec![stored],
+    Listed {
+        resource,
+        key,
+        object,
     }
 }
 

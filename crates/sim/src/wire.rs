@@ -8,7 +8,7 @@ use api::intent::Refusal;
 use api::kind::Kind;
 use api::time::Time;
 use serde_json::{Value, json};
-use store::journal::{Record, Torn};
+use store::journal::{Change, Record, State, Torn};
 use store::{
     Begin, Calls, Commit, LoadError, NativeGroups, Records, Request, Response, Store, User, Watch,
     WatchStep,
@@ -85,6 +85,16 @@ impl Shape {
     }
 }
 
+/// An object of a list from elsewhere.
+pub(crate) struct Listed {
+    /// How the store calls its kind.
+    pub(crate) resource: String,
+    /// Its name there: behind its namespace, if it is in one.
+    pub(crate) key: String,
+    /// The object, with a uid.
+    pub(crate) object: Value,
+}
+
 fn native_groups(drivers: &driver::Settings) -> NativeGroups {
     let engine = drivers.engine.as_ref();
     match engine.is_some_and(|engine| engine.native_groups) {
@@ -116,9 +126,9 @@ impl Server {
 
     /// A server that starts on what is stored already, and keeps no journal; and what of it cannot be
     /// read, and is not there.
-    pub(crate) fn from_records(
+    pub(crate) fn of_list(
         mut random: Random,
-        stored: Vec<Record>,
+        listed: Vec<Listed>,
         drivers: &driver::Settings,
         now: Time,
     ) -> (Server, Vec<LoadError>) {
@@ -126,17 +136,38 @@ impl Server {
         let kept = (Records::Unwanted, native_groups(drivers));
         let mut server = Server::unstarted(first, random, kept);
         let mut unreadable = Vec::new();
-        for record in stored {
-            for change in record.changes {
-                let loaded = server.store.load_change(record.revision, change);
-                unreadable.extend(loaded.err());
-            }
-            server.store.load_revision(record.revision);
+        for (at, one) in (1..).zip(listed) {
+            let loaded = server.store.load_change(at, server.stored(at, one));
+            unreadable.extend(loaded.err());
+            server.store.load_revision(at);
         }
         if let Some(commit) = server.store.start(now) {
             server.store.finish(commit.ticket, now);
         }
         (server, unreadable)
+    }
+
+    /// An object of a list as it is stored. Revisions are counted anew: those of a list are not comparable with
+    /// those that will be.
+    fn stored(&self, revision: u64, listed: Listed) -> Change {
+        let Listed {
+            resource,
+            key,
+            mut object,
+        } = listed;
+        // By hand a manifest says less than an API shows.
+        self.store.fill_in(&resource, &mut object);
+        if let Some(metadata) = object["metadata"].as_object_mut() {
+            metadata.insert("resourceVersion".to_owned(), json!(revision.to_string()));
+        }
+        Change {
+            resource: resource.into(),
+            key: key.into(),
+            state: Some(State {
+                revision,
+                bytes: object.to_string().into_bytes(),
+            }),
+        }
     }
 
     fn unstarted(

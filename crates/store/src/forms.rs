@@ -343,6 +343,22 @@ impl Store {
         Ok(())
     }
 
+    /// Gives an object of a list from elsewhere the types and defaults that a create would give it: nobody
+    /// may have done so before, and what is written later is compared with it. `resource` is how the store
+    /// calls its kind, such as `/pods`. One whose fields are of a wrong type is left to whoever loads it, and
+    /// so is one of a custom kind.
+    pub fn fill_in(&self, resource: &str, object: &mut Value) {
+        let Some((id, _)) = self.registry.shelved(resource) else {
+            return;
+        };
+        let api_version = text(&object["apiVersion"]);
+        let version = api_version.rsplit('/').next().unwrap_or_default();
+        if let Form::BuiltIn(Some(_)) = self.form(id, version) {
+            // A wrong type is told when it is loaded.
+            let _ = self.try_shape(id, version, object);
+        }
+    }
+
     /// Checks an object about to be stored.
     pub(crate) fn check(
         &self,

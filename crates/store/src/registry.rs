@@ -228,4 +228,9 @@ impl Registry {
             .filter(|(_, row)| row.served)
             .map(|(index, row)| (ResourceId(index as u32), row))
     }
+
+    /// The served resource that is kept under this name.
+    pub fn shelved(&self, shelf: &str) -> Option<(ResourceId, &Arc<Resource>)> {
+        self.served().find(|(_, row)| *row.shelf == *shelf)
+    }
 }

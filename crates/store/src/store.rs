@@ -201,11 +201,8 @@ impl Store {
     /// Takes one change of an earlier life (a journal that keeps objects apart calls this).
     pub fn load_change(&mut self, revision: u64, change: Change) -> Result<(), LoadError> {
         let at = self.shelf_index(&change.resource);
-        let row = self
-            .registry
-            .served()
-            .find(|(_, row)| row.shelf == change.resource)
-            .map(|(_, row)| row.clone());
+        let row = self.registry.shelved(&change.resource);
+        let row = row.map(|(_, row)| row.clone());
         let selectable = row.as_ref().map_or(&[][..], |row| &row.selectable);
         let entry = change
             .state

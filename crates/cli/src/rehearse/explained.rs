@@ -38,12 +38,15 @@ pub(super) fn text(report: &Report) -> String {
         }
     }
     if report.reason.is_some() {
-        text.push_str("\nany one of these admits it now:\n");
+        text.push_str(match report.has_started {
+            true => "\nany one of these starts the next of its tasks now:\n",
+            false => "\nany one of these admits it now:\n",
+        });
         for fix in &report.fixes {
-            let more = if fix.only_enters {
-                "; its pods are made then"
-            } else {
-                ""
+            let more = match (fix.only_enters, report.has_pods) {
+                (false, _) => "",
+                (true, false) => "; its pods are made then",
+                (true, true) => "; it is let in then, not placed yet",
             };
             let _ = writeln!(text, "  {}{more}", fix.words);
         }

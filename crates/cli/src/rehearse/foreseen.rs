@@ -98,7 +98,7 @@ fn on(nodes: &BTreeMap<String, usize>) -> String {
 }
 
 fn wait(fate: &Fate) -> String {
-    let reason = fate.reason.as_deref().unwrap_or_default();
+    let reason = fate.reason.as_deref().unwrap_or("nobody says why");
     let title = title(fate);
     match fate.placed {
         0 => format!("{title}: {reason}"),

@@ -4,6 +4,7 @@ use std::ffi::OsString;
 
 use std::sync::Arc;
 
+use api::ask::Subject;
 use api::kind::Kind;
 use api::volcano::ShardingMode;
 use serde_json::{Value, json};
@@ -376,6 +377,69 @@ fn the_rules_of_a_plane_hold_where_its_kubeconfig_is_named() {
     assert!(told.contains("Volcano's built-in ones"), "{told}");
     assert_eq!(super::assumed(&request, Some(&json!({}))), None);
     std::fs::remove_dir_all(&directory).expect("it is ours");
+}
+
+/// Those of a pod that was made by hand are there before its gang is let in.
+#[test]
+fn pods_are_told_to_be_made_only_where_there_are_none() {
+    let told = |has_pods: bool, has_started: bool| {
+        explained::text(&api::ask::Report {
+            reason: Some("Gated".to_owned()),
+            message: Some("it is gated".to_owned()),
+            fixes: vec![api::ask::Fix {
+                words: "take the gates off".to_owned(),
+                only_enters: true,
+                ..Default::default()
+            }],
+            has_pods,
+            has_started,
+            ..Default::default()
+        })
+    };
+    assert!(told(false, false).ends_with(
+        "any one of these admits it now:\n  take the gates off; its pods are made then"
+    ));
+    assert!(told(true, false).ends_with("take the gates off; it is let in then, not placed yet"));
+    assert!(told(true, true).contains("any one of these starts the next of its tasks now:\n"));
+}
+
+/// It answers whoever may ask, which is nobody.
+fn closed(target: &str) -> (u16, Value) {
+    match target {
+        "/apis/ask.katmai.dev/v1" => (200, json!({ "kind": "APIResourceList" })),
+        _ => without_a_door(target),
+    }
+}
+
+/// Who may ask is looked at before what is served.
+fn without_a_door(target: &str) -> (u16, Value) {
+    let code = if target.contains("explanations") {
+        403
+    } else {
+        404
+    };
+    (
+        code,
+        json!({ "kind": "Status", "message": "ann cannot get it" }),
+    )
+}
+
+#[tokio::test]
+async fn who_may_not_ask_is_told_so_and_only_where_nobody_answers_lists_are_read() {
+    let subject = Subject {
+        kind: Kind::VcJob,
+        namespace: "a".to_owned(),
+        name: "t1".to_owned(),
+    };
+    let nobody = super::asked(Arc::new(Told(without_a_door)), &subject).await;
+    assert_eq!(nobody.expect("lists are read then"), None);
+    let refused = super::asked(Arc::new(Told(closed)), &subject).await;
+    let refused = format!("{:#}", refused.expect_err("it is said"));
+    assert!(
+        refused.starts_with("you cannot get explanations in namespace a: ")
+            && refused.contains("ann cannot get it"),
+        "{refused}"
+    );
 }
 
 /// Each list has a ConfigMap that is in all of them, and one of its own.

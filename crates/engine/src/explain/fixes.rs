@@ -36,7 +36,7 @@ pub(super) fn of(
         && !case.is_crowded
     {
         // Where others come first, what is freed must be enough for them too.
-        let missing = i64::from(no_fit.wanted.saturating_sub(no_fit.fits));
+        let missing = case.missing(no_fit);
         let missing = missing.saturating_mul(2);
         let more = match scarce::is_all(no_fit) {
             true => None,
@@ -94,7 +94,7 @@ fn drafts(case: &mut Case<'_, '_>, reason: &Reason) -> Vec<Draft> {
     match reason {
         Reason::HasPlace(gang) | Reason::HasPromise { gang, .. } => drafts(case, gang),
         Reason::NoFit(no_fit) => {
-            let missing = i64::from(no_fit.wanted.saturating_sub(no_fit.fits));
+            let missing = case.missing(no_fit);
             let mut drafts = room::opened(case, no_fit);
             if !scarce::is_all(no_fit) {
                 drafts.extend(room::ended(case, no_fit, missing));

@@ -194,7 +194,7 @@ fn joined(case: &Case<'_, '_>, no_fit: &NoFit) -> Option<Draft> {
     let group = usable.find(|group| !groups.forbidden.contains(group))?;
     let bare: BTreeSet<NodeId> = refused(case, no_fit).remove(&None)?.into_iter().collect();
     let shape = room::shape_of(tables, no_fit)?;
-    let missing = i64::from(no_fit.wanted.saturating_sub(no_fit.fits));
+    let missing = case.missing(no_fit);
     let nodes = room::roomiest(tables, shape, missing, |id, _| bare.contains(&id));
     (!nodes.is_empty()).then(|| Draft {
         remedy: Remedy::JoinGroup {

@@ -3,7 +3,9 @@
 use std::collections::BTreeSet;
 use std::sync::Arc;
 
-use model::{Change, GangId, GangPhase, NodeId, Phase, Place, Reason, Tables, TaskId, Time, Trial};
+use model::{
+    Change, GangId, GangPhase, NoFit, NodeId, Phase, Place, Reason, Tables, TaskId, Time, Trial,
+};
 use placement::{Cycle, Indexes, Outcome, Regard, Tried};
 
 use super::{Explanation, UNPLANNED};
@@ -17,6 +19,8 @@ pub(super) struct Looked {
     pub(super) promised: Vec<(TaskId, NodeId)>,
     /// Whether enough of its tasks have a node, and more of them than get one as it is.
     pub(super) starts: bool,
+    /// Whether enough of its tasks have a node in any case, or get one as it is.
+    pub(super) is_whole: bool,
     /// Whether it is let in, and its tasks have still to be made.
     pub(super) enters: bool,
     /// Whether too many come first for the decision to be made for a question's sake.
@@ -68,6 +72,7 @@ fn among(asked: &mut Asked<'_>, tables: &mut Tables, gangs: BTreeSet<GangId>) ->
             places: Vec::new(),
             promised: Vec::new(),
             starts: false,
+            is_whole: false,
             enters: false,
             is_crowded: true,
         };
@@ -80,7 +85,7 @@ fn decide(asked: &mut Asked<'_>, tables: &mut Tables, gangs: BTreeSet<GangId>) -
     let Asked {
         engine, gang, now, ..
     } = *asked;
-    let was_pending = tables.gang(gang).phase() == GangPhase::Pending;
+    let phase = tables.gang(gang).phase();
     let waiting: Vec<_> = tables.gang(gang).tasks.iter().copied().collect();
     let mut trial = Trial::begin(tables);
     let gangs = quota::admit(&mut trial, gangs);
@@ -113,12 +118,13 @@ fn decide(asked: &mut Asked<'_>, tables: &mut Tables, gangs: BTreeSet<GangId>) -
     };
     let promised: Vec<(TaskId, NodeId)> = waiting.iter().filter_map(kept).collect();
     let places: Vec<Place> = waiting.iter().filter_map(placed).collect();
+    let has_enough = after.ready(gang) >= after.gang(gang).spec.min_member;
+    let ends_whole = matches!(outcome, Some(Outcome::Whole | Outcome::Extras(..)));
     Looked {
         reason: outcome.as_ref().and_then(Outcome::reason).cloned(),
-        starts: matches!(outcome, Some(Outcome::Whole | Outcome::Extras(..)))
-            && places.len() > asked.places_now
-            && after.ready(gang) >= after.gang(gang).spec.min_member,
-        enters: was_pending && after.gang(gang).phase() != GangPhase::Pending,
+        starts: ends_whole && has_enough && places.len() > asked.places_now,
+        is_whole: has_enough && (ends_whole || phase == GangPhase::Running),
+        enters: phase == GangPhase::Pending && after.gang(gang).phase() != GangPhase::Pending,
         is_crowded: false,
         places,
         promised,
@@ -132,6 +138,8 @@ pub(super) struct Asked<'a> {
     pub(super) now: Time,
     /// How many places it gets as it is: one that has started is helped by what brings it more.
     places_now: usize,
+    /// Whether it has started, or does so as it is.
+    is_whole: bool,
     /// Where its tasks are kept room, by the decision that is explained: the tables may not know of it yet.
     pub(super) promised: Vec<(TaskId, NodeId)>,
     /// Whether it is looked at what nodes say; whether a remedy helps is known without that.
@@ -155,6 +163,7 @@ impl<'a> Asked<'a> {
             gang,
             now,
             places_now: 0,
+            is_whole: false,
             promised: Vec::new(),
             is_told: true,
             indexes: Indexes::default(),
@@ -176,6 +185,7 @@ impl<'a> Asked<'a> {
     pub(super) fn hush(&mut self, looked: &Explanation) {
         self.is_told = false;
         self.places_now = looked.places.len();
+        self.is_whole = looked.is_whole;
     }
 
     /// Whether, of another engine or at another time.
@@ -183,6 +193,7 @@ impl<'a> Asked<'a> {
         Asked {
             is_told: false,
             places_now: self.places_now,
+            is_whole: self.is_whole,
             ..Asked::anew(engine, self.gang, now)
         }
     }
@@ -208,6 +219,15 @@ pub(super) const LOOKS_MAX: u32 = 160;
 pub(super) const TRIES_MAX: u32 = 2_048;
 
 impl Case<'_, '_> {
+    /// How many more tasks must find a place for a remedy to help: one that has started is helped by the
+    /// next, whatever it waits for.
+    pub(super) fn missing(&self, no_fit: &NoFit) -> i64 {
+        match self.asked.is_whole {
+            true => 1,
+            false => i64::from(no_fit.wanted.saturating_sub(no_fit.fits)),
+        }
+    }
+
     /// Whether the gang is admitted with these changes if nobody else is at the table.
     pub(super) fn helps(&mut self, changes: &[Change]) -> bool {
         self.tried(changes, look)

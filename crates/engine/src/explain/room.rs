@@ -103,7 +103,7 @@ pub(super) fn opened(case: &Case<'_, '_>, no_fit: &NoFit) -> Vec<Draft> {
     let Some(shape) = shape_of(tables, no_fit) else {
         return Vec::new();
     };
-    let missing = i64::from(no_fit.wanted.saturating_sub(no_fit.fits));
+    let missing = case.missing(no_fit);
     let mut drafts = Vec::new();
     let cordoned = |_, node: &Node| node.spec.unschedulable;
     if refuses(no_fit, |refusal| *refusal == Refusal::Unschedulable) {
@@ -333,7 +333,7 @@ pub(super) fn added(case: &mut Case<'_, '_>, no_fit: &NoFit) -> Option<Draft> {
     let tables = &*case.tables;
     let task = task_of(tables, no_fit)?;
     let shape = tables.shape_of(task);
-    let missing = i64::from(no_fit.wanted.saturating_sub(no_fit.fits));
+    let missing = case.missing(no_fit);
     let able = case.able.iter().map(|id| (*id, tables.node(*id)));
     let suited = able.filter(|(_, node)| is_open_to(shape, node));
     let each = |node: &Node| {

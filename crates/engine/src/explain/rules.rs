@@ -176,7 +176,7 @@ fn divided(case: &Case<'_, '_>, no_fit: &NoFit) -> Option<Draft> {
             && cards.npu_division != division
             && npus.all(|npu| node.cards.of(&npu.id).is_none())
     };
-    let missing = i64::from(no_fit.wanted.saturating_sub(no_fit.fits));
+    let missing = case.missing(no_fit);
     let nodes = room::roomiest(tables, shape, missing, is_idle_otherwise);
     (!nodes.is_empty()).then(|| Draft {
         size: room::size(&nodes),
@@ -294,7 +294,7 @@ fn in_the_way(case: &Case<'_, '_>, no_fit: &NoFit) -> Option<Draft> {
         .collect();
     // Stable: among equals the node with the most room is first.
     by_node.sort_by_key(Vec::len);
-    let missing = no_fit.wanted.saturating_sub(no_fit.fits) as usize;
+    let missing = case.missing(no_fit) as usize;
     let ended: Vec<TaskId> = by_node.into_iter().take(missing).flatten().collect();
     (!ended.is_empty()).then(|| end(tables, &ended))
 }

@@ -37,7 +37,7 @@ pub(super) fn left(case: &Case<'_, '_>, no_fit: &NoFit) -> Vec<Draft> {
         return Vec::new();
     };
     let (rules, now) = (case.asked.engine.rules(), case.asked.now);
-    let missing = i64::from(no_fit.wanted.saturating_sub(no_fit.fits));
+    let missing = case.missing(no_fit);
     let never = closed(no_fit).filter(|zone| rules.zone_opens_at(zone, now).is_none());
     let draft = |zone: &Arc<str>| {
         let is_inside = |_, node: &Node| node.spec.labels.get(ZONE) == Some(zone);

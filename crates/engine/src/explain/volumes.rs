@@ -44,7 +44,7 @@ pub(super) fn let_go(case: &Case<'_, '_>, no_fit: &NoFit) -> Option<Draft> {
     let waiting = waiting.filter(|task| tables.task(**task).phase.is_waiting());
     let mut kept: Vec<BTreeSet<TaskId>> = waiting.filter_map(kept_by).collect();
     kept.sort_by_key(BTreeSet::len);
-    let missing = no_fit.wanted.saturating_sub(no_fit.fits) as usize;
+    let missing = case.missing(no_fit) as usize;
     let ended: BTreeSet<TaskId> = kept.into_iter().take(missing).flatten().collect();
     let ended: Vec<TaskId> = ended.into_iter().collect();
     (!ended.is_empty()).then(|| end(tables, &ended))
@@ -57,7 +57,7 @@ pub(super) fn detached(case: &mut Case<'_, '_>, no_fit: &NoFit) -> Option<Draft>
     }
     let tables = &*case.tables;
     let shape = shape_of(tables, no_fit)?;
-    let missing = i64::from(no_fit.wanted.saturating_sub(no_fit.fits));
+    let missing = case.missing(no_fit);
     let mut of_nodes = BTreeMap::new();
     for node in nearest(tables, no_fit, &case.able, NODES_MAX) {
         let row = tables.node(node);

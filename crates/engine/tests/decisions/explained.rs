@@ -186,6 +186,50 @@ fn who_has_the_devices_of_a_queue_is_told_and_by_how_much_to_raise_its_ceiling()
     assert_eq!(raised.as_deref(), Some("1 deviceclass/gpu"));
 }
 
+/// What helps a gang that has started brings it one more task, whatever it waits for.
+#[test]
+fn a_gang_that_has_started_is_told_what_starts_the_next_of_its_tasks() {
+    for (nodes, queue, remedy) in [
+        (8, "queue q cap=cpu:2", "RaiseQueue"),
+        (1, "queue q", "AddNodes"),
+        (1, "queue q", "EndTasks"),
+    ] {
+        let mut world = World::new();
+        world.perform("tiers priority gang conformance / predicates capacity nodeorder");
+        for node in 0..nodes {
+            world.perform(&format!("node n{node} cpu=2"));
+        }
+        let gang = "gang a/g queue=q min=1 : 5 x cpu=2";
+        let lines: &[&str] = match remedy {
+            "EndTasks" => &["node m0 cpu=2", "node m1 cpu=2", "gang a/b : 2 x cpu=2"],
+            _ => &[],
+        };
+        let then = [queue, "cycle", gang, "cycle", "run a/g-"];
+        for line in lines.iter().chain(&then) {
+            world.perform(line);
+        }
+        if remedy == "EndTasks" {
+            world.perform("run a/b-");
+        }
+        let gang = world.tables.gang_keyed(&Key::new("a", "g"));
+        let gang = gang.expect("it is there");
+        let found = engine::explain(&world.engine, &mut world.tables, gang, world.now);
+        assert!(found.is_whole, "{found:?}");
+        let fix = found.fixes.iter().find(|fix| word_of(fix) == remedy);
+        let count = match &fix.expect("it helps").remedy {
+            Remedy::RaiseQueue { by, .. } => by[0].to_string(),
+            Remedy::AddNodes { count, .. } => count.to_string(),
+            Remedy::EndTasks { tasks } => tasks.len().to_string(),
+            other => panic!("another one: {other:?}"),
+        };
+        let least = match remedy {
+            "RaiseQueue" => "2 cpu",
+            _ => "1",
+        };
+        assert_eq!(count, least, "{remedy}");
+    }
+}
+
 #[test]
 fn who_is_in_the_way_of_a_rule_may_end() {
     for (there, wish) in [

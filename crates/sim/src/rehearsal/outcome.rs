@@ -61,7 +61,7 @@ pub struct Fate {
     pub pods: usize,
     /// How many more of them are on each node than before.
     pub nodes: BTreeMap<String, usize>,
-    /// Why the rest of it waits, in plain words.
+    /// Why the rest of it waits, in plain words; none where nobody says it.
     pub reason: Option<String>,
 }
 
@@ -96,7 +96,10 @@ struct PodThere {
     group: Option<String>,
     node: String,
     is_over: bool,
+    /// Why it waits, as its scheduler says it.
     reason: Option<String>,
+    /// The same where the scheduler says nothing, as far as it is known.
+    unsaid: Option<String>,
 }
 
 /// Pods, by namespace and name.
@@ -138,7 +141,7 @@ impl Rehearsal {
             let was = stood.get(&key);
             let said = was.and_then(|was| was.reason.as_ref());
             let has_more = fate.waiting() > was.map_or(0, Fate::waiting);
-            let waits = fate.reason.is_some() && (has_more || fate.reason.as_ref() != said);
+            let waits = has_more || (fate.reason.is_some() && fate.reason.as_ref() != said);
             let (namespace, name, is_lone) = key;
             let owner = owners.remove(&(namespace.clone(), name.clone()));
             let fate = Fate {
@@ -233,12 +236,17 @@ impl Rehearsal {
             };
             let group = named.chain([native]).find(|name| !name.is_empty());
             let (namespace, name) = place(pod);
+            let node = said(&pod["spec"], "nodeName");
+            let is_over = stored::is_over(pod);
+            let reason = waits(&pod["status"]["conditions"], "PodScheduled", "False");
+            let is_unsaid = reason.is_none() && node.is_empty() && !is_over;
             let there = PodThere {
                 uid: stored::uid(pod).to_owned(),
                 group,
-                node: said(&pod["spec"], "nodeName").to_owned(),
-                is_over: stored::is_over(pod),
-                reason: waits(&pod["status"]["conditions"], "PodScheduled", "False"),
+                node: node.to_owned(),
+                is_over,
+                unsaid: is_unsaid.then(|| self.unsaid(pod)).flatten(),
+                reason,
             };
             ((namespace.to_owned(), name.to_owned()), there)
         });
@@ -280,11 +288,14 @@ type Fates = BTreeMap<(String, String, bool), Fate>;
 /// How each group and lone pod stands, and which places it has that were not there `before`.
 fn fates(pods: &Pods, groups: &Groups, before: &Pods) -> Fates {
     let mut fates = Fates::new();
+    let mut unsaid = BTreeMap::new();
     for ((namespace, name), pod) in pods.iter().filter(|(_, pod)| !pod.is_over) {
         let of = pod.group.as_ref().unwrap_or(name);
-        let fate = fates
-            .entry((namespace.clone(), of.clone(), pod.group.is_none()))
-            .or_default();
+        let key = (namespace.clone(), of.clone(), pod.group.is_none());
+        if let Some(words) = &pod.unsaid {
+            unsaid.entry(key.clone()).or_insert(words);
+        }
+        let fate = fates.entry(key).or_default();
         fate.pods += 1;
         if pod.node.is_empty() {
             fate.reason = fate.reason.take().or_else(|| pod.reason.clone());
@@ -302,6 +313,10 @@ fn fates(pods: &Pods, groups: &Groups, before: &Pods) -> Fates {
             .or_default();
         // What a group lacks that has started only its pods tell.
         fate.reason = reason.clone().or_else(|| fate.reason.take());
+    }
+    for (key, words) in unsaid {
+        let fate = fates.entry(key).or_default();
+        fate.reason = fate.reason.take().or_else(|| Some(words.clone()));
     }
     fates
 }

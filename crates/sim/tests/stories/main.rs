@@ -15,6 +15,7 @@ mod plane;
 mod rehearsed;
 mod rehearsed_changes;
 mod rehearsed_devices;
+mod rehearsed_waits;
 mod seeds;
 mod trace;
 mod work;
