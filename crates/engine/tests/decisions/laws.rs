@@ -154,7 +154,7 @@ fn upstreams_ways_break_nothing_either() {
         let ways = placement::Difference::ALL.into_iter().enumerate();
         for (at, way) in ways.filter(|(at, _)| (seed >> at) & 1 == 0) {
             world.perform(&format!("as-upstream {}", way.key()));
-            assert!(at < 4, "each way is left out in half of the seeds");
+            assert!(at < 5, "each way is left out in half of the seeds");
         }
         if Dice(seed).roll(2) == 0 {
             world.perform("tiers priority gang conformance / predicates capacity nodeorder");
