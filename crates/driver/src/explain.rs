@@ -84,7 +84,7 @@ pub(crate) fn explain(
         return Err(Unanswered::NotOurs);
     }
     let row = tables.gang(id);
-    let has_pods = row.tasks.iter().count() >= row.spec.min_member as usize;
+    let has_pods = row.tasks.len() >= row.spec.min_member as usize;
     let now = model::Time::from_micros(now.micros());
     let explanation = engine::explain(engine, tables, id, now);
     let lone = lone_pod(&gang).and_then(|name| mirror.get::<Pod>(&gang.namespace, name));
