@@ -207,16 +207,20 @@ fn named(given: &[impl AsRef<str>]) -> anyhow::Result<Given<'_>> {
     let mut named = BTreeMap::new();
     let texts = given.iter().flat_map(|text| text.as_ref().split(','));
     for text in texts.map(str::trim).filter(|text| !text.is_empty()) {
-        let (name, value) = text.split_once('=').unwrap_or((text, ""));
-        let (name, value) = (name.trim(), truth(value.trim()));
-        let is_known = all().any(|gate| gate.name == name) || stage_of(name).is_some();
-        let Some(is_on) = value.filter(|_| is_known) else {
+        let Some((name, value)) = text.split_once('=') else {
+            bail!("--feature-gates: expected NAME=true or NAME=false, got {text:?}");
+        };
+        let name = name.trim();
+        if all().all(|gate| gate.name != name) && stage_of(name).is_none() {
             let own: Vec<&str> = VOLCANOS.iter().map(|gate| gate.name).collect();
             bail!(
-                "--feature-gates: expected NAME=true or NAME=false, got {text:?}; there are {}, AllAlpha, AllBeta \
-                 and those of Kubernetes 1.36",
+                "--feature-gates: there is no gate {name:?}; there are {}, AllAlpha, AllBeta and those of \
+                 Kubernetes 1.36",
                 own.join(", ")
             );
+        }
+        let Some(is_on) = truth(value.trim()) else {
+            bail!("--feature-gates: {name}: expected true or false, got {value:?}");
         };
         named.insert(name, is_on);
     }

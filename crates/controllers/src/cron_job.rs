@@ -211,17 +211,18 @@ impl View<'_> {
                     // Its end was asked for, and refused or lost.
                     status.active.push(self.reference(job));
                 } else if is_new_here && job.meta.deletion_timestamp.is_none() {
-                    let message =
-                        format!("Saw a job that the controller did not create or forgot: {name}");
+                    let message = (self.family.texts.strange)(name, uid);
                     notes.push(occasion.warning(strange, &message, now));
                 }
                 continue;
             };
             status.active.retain(|it| it.uid != *uid);
-            // What is removed before anybody has seen it complete is not told.
-            let is_surplus = surplus.iter().any(|it| it.meta.uid == *uid);
-            if is_active && !is_surplus {
-                let message = format!("Saw completed job: {name}, condition: {}", ending.word);
+            let is_told = self.family.tells_of_surplus || {
+                // What is removed before anybody has seen it complete is not.
+                surplus.iter().all(|it| it.meta.uid != *uid)
+            };
+            if is_active && is_told {
+                let message = (self.family.texts.completed)(name, ending.word);
                 notes.push(occasion.normal("SawCompletedJob", &message, now));
             }
             if ending.is_success {
@@ -238,7 +239,7 @@ impl View<'_> {
     }
 
     fn note_missing(&self, job: &ObjectReference) -> Intent {
-        let message = format!("Active job went missing: {}", job.name);
+        let message = (self.family.texts.missing)(&job.name, &job.uid);
         self.note(&job.uid, self.family.words.missing_job, &message)
     }
 
@@ -359,8 +360,8 @@ impl View<'_> {
         let is_active = !status.active.is_empty();
         match &*spec.concurrency_policy {
             "Forbid" if is_active => {
-                let message = "Not starting job because prior execution is running and concurrency policy is Forbid";
-                Start::only(self.note(&id, self.family.words.forbidden, message))
+                let (reason, message) = (self.family.words.forbidden, self.family.texts.forbidden);
+                Start::only(self.note(&id, reason, message))
             }
             "Replace" if is_active || self.jobs.iter().any(|job| self.runs_on(job)) => Start {
                 intents: self.replace(&id, status),
@@ -386,7 +387,7 @@ impl View<'_> {
         let mut intents = vec![write::create(self.family.job, body)];
         let mut last = self.inputs.last.refused.iter();
         if let Some(refused) = last.find(|it| it.target == key) {
-            let message = format!("Error creating job: {}", refused.message);
+            let message = (self.family.texts.refused)(&refused.message);
             intents.push(occasion.warning("FailedCreate", &message, now));
         }
         Start {
@@ -403,7 +404,8 @@ impl View<'_> {
         if job.ending.is_none() && !is_known {
             status.active.push(self.reference(job));
         }
-        let message = format!("Created job {}", meta.name);
+        let (namespace, own) = (&self.it.meta.namespace, &self.it.meta.name);
+        let message = (self.family.texts.created)(&meta.name, &format!("{namespace}/{own}"));
         let id = time.seconds_text();
         let occasion = self.occasion(&id);
         occasion.normal("SuccessfulCreate", &message, self.inputs.now)
@@ -428,13 +430,11 @@ impl View<'_> {
     fn replace(&self, id: &str, status: &mut CronJobStatus) -> Vec<Intent> {
         let is_active = |job: &Child<'_>| status.active.iter().any(|it| it.uid == job.meta.uid);
         let jobs = (self.jobs.iter()).filter(|job| is_active(job) || self.runs_on(job));
-        let told = self.family.words.replaced.map(|reason| {
-            self.note(
-                id,
-                reason,
-                "Replacing the jobs that run for one that is due",
-            )
-        });
+        let told = self
+            .family
+            .words
+            .replaced
+            .map(|reason| self.note(id, reason, self.family.texts.replaced));
         let ends = jobs.flat_map(|job| self.delete(job));
         let intents = told.into_iter().chain(ends).collect();
         // Only some of what was refused is remembered: one of them speaks for all that are left.
@@ -452,7 +452,7 @@ impl View<'_> {
     }
 
     fn delete(&self, job: &Child<'_>) -> [Intent; 2] {
-        let message = format!("Deleted job {}", job.meta.name);
+        let message = (self.family.texts.deleted)(&job.meta.name);
         let occasion = self.occasion(&job.meta.uid);
         let note = occasion.normal("SuccessfulDelete", &message, self.inputs.now);
         [write::delete(self.family.job, job.meta), note]

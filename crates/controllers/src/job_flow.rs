@@ -225,7 +225,7 @@ impl<'a> View<'a> {
     fn news(&self) -> impl Iterator<Item = Intent> {
         let new = self.members.iter().filter(|it| it.record.is_none());
         new.filter(|member| member.job.is_some()).map(|member| {
-            let message = format!("Created job {}", member.name);
+            let message = format!("create a job named {}!", member.name);
             self.occasion(&member.name)
                 .normal("Created", &message, self.inputs.now)
         })

@@ -5,6 +5,7 @@ use std::net::{Ipv6Addr, SocketAddr, ToSocketAddrs};
 use anyhow::{Context, bail};
 
 use super::typed::Typed;
+use crate::console;
 use crate::start::{AskService, Doors, Questions, TlsFiles};
 
 /// The port of a Service that names none.
@@ -15,12 +16,23 @@ pub(super) fn doors(typed: &Typed<'_>) -> anyhow::Result<Doors> {
     let doors = Doors {
         metrics: open(typed, "enable-metrics", "listen-address")?,
         health: health(typed)?,
-        tls: certificates(typed),
+        tls: certificates_if_whole(typed),
     };
-    if doors.metrics.is_some() && doors.metrics == doors.health {
-        bail!("--listen-address and --healthz-address are the same; each needs a port of its own");
+    if let (Some(metrics), Some(health)) = (doors.metrics, doors.health)
+        && overlap(metrics, health)
+    {
+        bail!(
+            "--listen-address and --healthz-address are the same, or one is all addresses at the other's port; \
+             each needs a port of its own"
+        );
     }
     Ok(doors)
+}
+
+/// Whether only one of the two can be listened on.
+fn overlap(a: SocketAddr, b: SocketAddr) -> bool {
+    let is_all = |address: SocketAddr| address.ip().is_unspecified();
+    a.port() == b.port() && a.port() != 0 && (a.ip() == b.ip() || is_all(a) || is_all(b))
 }
 
 /// Where health is told.
@@ -28,17 +40,42 @@ pub(super) fn health(typed: &Typed<'_>) -> anyhow::Result<Option<SocketAddr>> {
     open(typed, "enable-healthz", "healthz-address")
 }
 
-/// Certificates; all three files are needed, as upstream.
-pub(super) fn certificates(typed: &Typed<'_>) -> Option<TlsFiles> {
-    let files = ["tls-cert-file", "tls-private-key-file", "ca-cert-file"];
-    match files.map(|name| typed.text(name)) {
-        ["", ..] | [_, "", _] | [_, _, ""] => None,
-        [chain, key, authority] => Some(TlsFiles {
+/// Certificates; the three files belong together.
+///
+/// # Errors
+/// Which flags are missing beside those that were given.
+pub(super) fn certificates(typed: &Typed<'_>) -> anyhow::Result<Option<TlsFiles>> {
+    let names = ["tls-cert-file", "tls-private-key-file", "ca-cert-file"];
+    let flags = |is_given: bool| {
+        let flags = names
+            .iter()
+            .filter(|name| typed.text(name).is_empty() != is_given);
+        let flags: Vec<String> = flags.map(|name| format!("--{name}")).collect();
+        flags.join(" and ")
+    };
+    match names.map(|name| typed.text(name)) {
+        ["", "", ""] => Ok(None),
+        ["", ..] | [_, "", _] | [_, _, ""] => bail!(
+            "{}: {} must be given with it, or none of the three",
+            flags(true),
+            flags(false)
+        ),
+        [chain, key, authority] => Ok(Some(TlsFiles {
             chain: chain.into(),
             key: key.into(),
             authority: authority.into(),
-        }),
+        })),
     }
+}
+
+/// Those of metrics and health, which upstream serves without if a file is missing.
+fn certificates_if_whole(typed: &Typed<'_>) -> Option<TlsFiles> {
+    certificates(typed).unwrap_or_else(|error| {
+        console::complain(&format!(
+            "warning: {error}: metrics and health are served without TLS"
+        ));
+        None
+    })
 }
 
 /// Where questions to a scheduler are answered.
@@ -55,7 +92,7 @@ pub(super) fn questions(typed: &Typed<'_>) -> anyhow::Result<Option<Questions>> 
     Ok(Some(Questions {
         address: address("ask-address", place)?,
         service,
-        tls: certificates(typed),
+        tls: certificates(typed)?,
     }))
 }
 

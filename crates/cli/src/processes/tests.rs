@@ -474,6 +474,24 @@ fn what_cannot_be_meant_is_refused_with_its_flag() {
         &["katmai", "webhooks", "--listen-address=here"],
         &["katmai", "webhooks", "--graceful-shutdown-time=soon"],
         &["katmai", "webhooks", "--feature-gates=Some"],
+        &[
+            "katmai",
+            "webhooks",
+            "--feature-gates=QueueCommandSync=perhaps",
+        ],
+        &[
+            "katmai",
+            "webhooks",
+            "--tls-cert-file=/a",
+            "--tls-private-key-file=/b",
+        ],
+        &["katmai", "webhooks", "--ca-cert-file=/c"],
+        &[
+            "katmai",
+            "scheduler",
+            "--listen-address=:8081",
+            "--healthz-address=127.0.0.1:8081",
+        ],
         &["katmai", "webhooks", "--scheduler-name="],
         &["katmai", "webhooks", "--print=all"],
     ] {

@@ -151,7 +151,7 @@ fn request(typed: &Typed<'_>) -> anyhow::Result<WebhooksRequest> {
         namespace: some("webhook-namespace"),
         service_name: some("webhook-service-name"),
         url: some("webhook-url"),
-        tls: doors::certificates(typed),
+        tls: doors::certificates(typed)?,
         farewell: typed.duration("graceful-shutdown-time"),
         health: doors::health(typed)?,
         paths: typed

@@ -605,7 +605,7 @@ async fn how_much_of_nodes_is_used_is_read_of_a_cluster_that_measures() {
     let mut rehearsal = Rehearsal::of(dump.to_vec(), settings, now);
     let (target, answer) = used.expect("it is told");
     rehearsal.answers(target, answer);
-    let subject = api::ask::Subject {
+    let subject = Subject {
         kind: Kind::PodGroup,
         namespace: "default".to_owned(),
         name: "a".to_owned(),

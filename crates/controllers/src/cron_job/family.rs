@@ -26,6 +26,10 @@ pub(super) struct Family {
     pub(super) annotation: &'static str,
     /// Reasons of events.
     pub(super) words: Words,
+    /// What events say.
+    pub(super) texts: Texts,
+    /// Whether it is told how a job ended of which no trace is to be kept.
+    pub(super) tells_of_surplus: bool,
     /// Finds a CronJob.
     pub(super) find: for<'a> fn(&'a Mirror, &str, &str) -> Option<Parent<'a>>,
     /// Whether a change gives a CronJob another schedule.
@@ -46,6 +50,25 @@ pub(super) struct Words {
     pub(super) replaced: Option<&'static str>,
     /// Whether a job that is missing, or still runs, is worth a warning.
     pub(super) warns: bool,
+}
+
+/// What events say; a job is given by its name.
+#[derive(Debug)]
+pub(super) struct Texts {
+    /// A job, and its uid.
+    pub(super) strange: fn(&str, &str) -> String,
+    /// A job, and its uid.
+    pub(super) missing: fn(&str, &str) -> String,
+    /// A job, and what it calls its end.
+    pub(super) completed: fn(&str, &str) -> String,
+    /// A job, and the CronJob's key.
+    pub(super) created: fn(&str, &str) -> String,
+    /// A job.
+    pub(super) deleted: fn(&str) -> String,
+    /// What the API answered.
+    pub(super) refused: fn(&str) -> String,
+    pub(super) forbidden: &'static str,
+    pub(super) replaced: &'static str,
 }
 
 /// A CronJob of either sort.
@@ -90,6 +113,17 @@ pub(super) const BATCH: Family = Family {
         replaced: None,
         warns: false,
     },
+    texts: Texts {
+        strange: |job, _| format!("Saw a job that the controller did not create or forgot: {job}"),
+        missing: |job, _| format!("Active job went missing: {job}"),
+        completed: |job, word| format!("Saw completed job: {job}, condition: {word}"),
+        created: |job, _| format!("Created job {job}"),
+        deleted: |job| format!("Deleted job {job}"),
+        refused: |why| format!("Error creating job: {why}"),
+        forbidden: "Not starting job because prior execution is running and concurrency policy is Forbid",
+        replaced: "",
+    },
+    tells_of_surplus: false,
     find: |mirror, namespace, name| Some(parent_batch(mirror.get(namespace, name)?)),
     reschedules: |change| edited::reschedules(change, parent_batch),
     jobs: |mirror, uid| children(mirror, uid, of_batch),
@@ -110,6 +144,21 @@ pub(super) const VOLCANO: Family = Family {
         replaced: Some("ReplaceConcurrent"),
         warns: true,
     },
+    texts: Texts {
+        strange: |job, uid| {
+            format!(
+                "Detected orphaned job forgotten or not managed by controller: {job} (UID: {uid})"
+            )
+        },
+        missing: |job, uid| format!("Active job {job:?} no longer exists (UID: {uid})"),
+        completed: |job, _| format!("Saw completed job: {job} in active, remove"),
+        created: |job, key| format!("Created job {job} for CronJob {key}"),
+        deleted: |job| format!("Deleted job {job:?}"),
+        refused: |why| format!("Failed to create job: {why}"),
+        forbidden: "Skipping job creation because another job is already running",
+        replaced: "Replacing active job for CronJob",
+    },
+    tells_of_surplus: true,
     find: |mirror, namespace, name| Some(parent_volcano(mirror.get(namespace, name)?)),
     reschedules: |change| edited::reschedules(change, parent_volcano),
     jobs: |mirror, uid| children(mirror, uid, of_volcano),
