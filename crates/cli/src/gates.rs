@@ -444,17 +444,22 @@ mod tests {
 
     #[test]
     fn a_gate_that_there_is_not_is_refused_with_those_that_there_are() {
-        for wrong in [
-            "Nonsense=true",
-            "PriorityClass",
-            "PriorityClass=maybe",
-            "allalpha=true",
+        for (wrong, why) in [
+            ("Nonsense=true", "there is no gate \"Nonsense\"; there are "),
+            ("allalpha=true", "there is no gate \"allalpha\"; there are "),
+            (
+                "PriorityClass",
+                "expected NAME=true or NAME=false, got \"PriorityClass\"",
+            ),
+            (
+                "PriorityClass=maybe",
+                "PriorityClass: expected true or false, got \"maybe\"",
+            ),
         ] {
             let error = named(&[wrong]).expect_err(wrong).to_string();
-            assert!(
-                error.contains(wrong) && error.contains("QueueCommandSync"),
-                "{error}"
-            );
+            assert!(error.contains(why), "{error}");
+            let lists = error.contains("QueueCommandSync");
+            assert_eq!(lists, why.ends_with("there are "), "{error}");
         }
     }
 }

@@ -489,6 +489,8 @@ fn what_cannot_be_meant_is_refused_with_its_flag() {
         &[
             "katmai",
             "scheduler",
+            "--enable-metrics",
+            "--enable-healthz",
             "--listen-address=:8081",
             "--healthz-address=127.0.0.1:8081",
         ],
