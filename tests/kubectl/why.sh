@@ -69,6 +69,6 @@ spec:
 }
 lone ours 1 > "$home/ours.yaml"; lone volcano 1 > "$home/volcano.yaml"
 says "katmai whatif knows whom the plane's scheduler serves" "vcjob default/lone: 1 of 1 pods, on sim-node-1" katmai whatif -f "$home/ours.yaml" --data-dir "$state"
-says "and whom not" "^nothing" katmai whatif -f "$home/volcano.yaml" --data-dir "$state"
+says "and whom not" "vcjob default/lone: scheduler volcano places it, who is not asked here" katmai whatif -f "$home/volcano.yaml" --data-dir "$state"
 says "and is told of another" "vcjob default/lone: 1 of 1 pods, on node-1" katmai whatif -f "$home/volcano.yaml" --data-dir "$state" --scheduler-name volcano --node-selector kubernetes.io/hostname:node-1
 needs nothing

@@ -491,8 +491,9 @@ impl World {
     fn change(&mut self, prefix: &str, phase: Phase) {
         let now = self.now;
         self.edit(prefix, |pod| {
-            // Who is over stays so, whatever a random story says.
-            if matches!(pod.phase, Phase::Succeeded | Phase::Failed) {
+            // Who is over stays so, whatever a random story says, and who is leaving does not come back.
+            let comes_back = phase == Phase::Running && pod.phase == Phase::Releasing;
+            if matches!(pod.phase, Phase::Succeeded | Phase::Failed) || comes_back {
                 return;
             }
             pod.phase = phase;
