@@ -366,17 +366,24 @@ async fn found_queues(
     default: Box<str>,
 ) {
     for queue in first_queues_with(&default) {
+        let name = queue["metadata"]["name"].as_str().unwrap_or_default();
+        let key = ObjectKey::new(Kind::Queue, "", name);
+        let mut told = String::new();
         loop {
             if counted.wait_for(|it| it.metrics.is_leading).await.is_err() {
                 return;
             }
+            // Webhooks may refuse, or not answer about, what would turn out to be there.
+            if cluster.get(&key).await.is_ok() {
+                break;
+            }
             let Some(refused) = create(&cluster, Kind::Queue, queue.clone()).await else {
                 break;
             };
-            tracing::warn!(
-                "cannot make the queue {}: {refused}",
-                queue["metadata"]["name"]
-            );
+            if refused != told {
+                tracing::warn!("cannot make the queue {name:?}: {refused}");
+                told = refused;
+            }
             tokio::time::sleep(AGAIN).await;
         }
     }
