@@ -62,6 +62,11 @@ pub struct Note<'a> {
 /// Its name is a function of what it says and when (`<object>.<hex>`), so that saying the same
 /// twice after a crash makes one event. A long message is cut.
 pub fn event(involved: &Involved<'_>, note: &Note<'_>, now: Time) -> Value {
+    event_of(involved, note, now.micros(), now)
+}
+
+/// The same with the number that tells it from others that say the same.
+fn event_of(involved: &Involved<'_>, note: &Note<'_>, number: i64, now: Time) -> Value {
     let row = involved.kind.row();
     let namespace = match involved.namespace {
         "" => "default",
@@ -71,7 +76,7 @@ pub fn event(involved: &Involved<'_>, note: &Note<'_>, now: Time) -> Value {
     json!({
         "apiVersion": "v1",
         "kind": "Event",
-        "metadata": { "name": name(involved, note, now), "namespace": namespace },
+        "metadata": { "name": name(involved, note, number), "namespace": namespace },
         "involvedObject": {
             "apiVersion": involved.kind.api_version(),
             "kind": row.name,
@@ -94,7 +99,10 @@ pub fn event(involved: &Involved<'_>, note: &Note<'_>, now: Time) -> Value {
 
 /// The write that makes the event.
 pub fn intent(involved: &Involved<'_>, note: &Note<'_>, now: Time) -> Intent {
-    let body = event(involved, note, now);
+    made(event(involved, note, now))
+}
+
+fn made(body: Value) -> Intent {
     let text = |field: &str| body["metadata"][field].as_str().unwrap_or_default();
     Intent {
         target: ObjectKey::new(Kind::Event, text("namespace"), text("name")),
@@ -105,22 +113,16 @@ pub fn intent(involved: &Involved<'_>, note: &Note<'_>, now: Time) -> Intent {
 /// The same for what may be told again by whoever has forgotten that it was: the event's name says nothing
 /// of when, but of which generation of the object, so that an API takes it once for as long as it keeps it.
 pub fn standing(involved: &Involved<'_>, note: &Note<'_>, generation: i64, now: Time) -> Intent {
-    let mut intent = intent(involved, note, now);
-    let name = name(involved, note, Time(generation));
-    if let Action::Create { body } = &mut intent.action {
-        body["metadata"]["name"] = json!(name);
-    }
-    intent.target.name = name.into();
-    intent
+    made(event_of(involved, note, generation, now))
 }
 
 /// `<object>.<16 hex digits>`, the object's name cut so that the whole is a valid name.
-fn name(involved: &Involved<'_>, note: &Note<'_>, now: Time) -> String {
+fn name(involved: &Involved<'_>, note: &Note<'_>, number: i64) -> String {
     let mut hash = Sum::default();
     for text in [involved.uid, note.reason, note.message, note.component] {
         hash.text(text);
     }
-    hash.text(&now.micros().to_string());
+    hash.text(&number.to_string());
     let mut end = involved.name.len().min(236);
     while !involved.name.is_char_boundary(end) {
         end -= 1;
