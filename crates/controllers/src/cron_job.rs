@@ -430,11 +430,8 @@ impl View<'_> {
     fn replace(&self, id: &str, status: &mut CronJobStatus) -> Vec<Intent> {
         let is_active = |job: &Child<'_>| status.active.iter().any(|it| it.uid == job.meta.uid);
         let jobs = (self.jobs.iter()).filter(|job| is_active(job) || self.runs_on(job));
-        let told = self
-            .family
-            .words
-            .replaced
-            .map(|reason| self.note(id, reason, self.family.texts.replaced));
+        let told = self.family.words.replaced;
+        let told = told.map(|(reason, message)| self.note(id, reason, message));
         let ends = jobs.flat_map(|job| self.delete(job));
         let intents = told.into_iter().chain(ends).collect();
         // Only some of what was refused is remembered: one of them speaks for all that are left.

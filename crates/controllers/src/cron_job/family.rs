@@ -46,8 +46,8 @@ pub(super) struct Words {
     pub(super) strange_job: &'static str,
     pub(super) missing_job: &'static str,
     pub(super) forbidden: &'static str,
-    /// Told when jobs are replaced, where that is told at all.
-    pub(super) replaced: Option<&'static str>,
+    /// Told when jobs are replaced, where that is told at all; and what is said.
+    pub(super) replaced: Option<(&'static str, &'static str)>,
     /// Whether a job that is missing, or still runs, is worth a warning.
     pub(super) warns: bool,
 }
@@ -68,7 +68,6 @@ pub(super) struct Texts {
     /// What the API answered.
     pub(super) refused: fn(&str) -> String,
     pub(super) forbidden: &'static str,
-    pub(super) replaced: &'static str,
 }
 
 /// A CronJob of either sort.
@@ -121,7 +120,6 @@ pub(super) const BATCH: Family = Family {
         deleted: |job| format!("Deleted job {job}"),
         refused: |why| format!("Error creating job: {why}"),
         forbidden: "Not starting job because prior execution is running and concurrency policy is Forbid",
-        replaced: "",
     },
     tells_of_surplus: false,
     find: |mirror, namespace, name| Some(parent_batch(mirror.get(namespace, name)?)),
@@ -141,7 +139,7 @@ pub(super) const VOLCANO: Family = Family {
         strange_job: "OrphanedJob",
         missing_job: "StaleReference",
         forbidden: "ForbidConcurrent",
-        replaced: Some("ReplaceConcurrent"),
+        replaced: Some(("ReplaceConcurrent", "Replacing active job for CronJob")),
         warns: true,
     },
     texts: Texts {
@@ -156,7 +154,6 @@ pub(super) const VOLCANO: Family = Family {
         deleted: |job| format!("Deleted job {job:?}"),
         refused: |why| format!("Failed to create job: {why}"),
         forbidden: "Skipping job creation because another job is already running",
-        replaced: "Replacing active job for CronJob",
     },
     tells_of_surplus: true,
     find: |mirror, namespace, name| Some(parent_volcano(mirror.get(namespace, name)?)),
