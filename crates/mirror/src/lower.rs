@@ -274,7 +274,7 @@ impl Mirror {
     pub fn binds_refused(
         &self,
         tables: &Tables,
-        refused: &[(&Bind, &str)],
+        refused: &[(Bind, String)],
         voice: Voice<'_>,
     ) -> Vec<Intent> {
         let mut told = Vec::new();

@@ -8,6 +8,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
+use api::selector::LabelSelector;
 use api::sum::Sum;
 use api::volcano::{
     HyperNode, HyperNodeMember, MEMBER_PATTERN_BYTES_MAX, PatternRoom, member_pattern,
@@ -51,6 +52,13 @@ pub(crate) fn pattern(member: &HyperNodeMember) -> Option<&str> {
     let matched = selector.regex_match.as_ref();
     let matched = matched.filter(|_| selector.exact_match.is_none())?;
     Some(&matched.pattern)
+}
+
+/// The labels of a member, if it is selected by some.
+pub(crate) fn labels(member: &HyperNodeMember) -> Option<&LabelSelector> {
+    let selector = member.selector.as_ref()?;
+    let labels = selector.label_match.as_ref();
+    labels.filter(|_| selector.exact_match.is_none() && selector.regex_match.is_none())
 }
 
 impl MemberPatterns {

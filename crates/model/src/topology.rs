@@ -84,7 +84,8 @@ pub struct HyperNodeSpec {
     pub tier_name: Arc<str>,
     /// What it is made of.
     pub members: Vec<Member>,
-    /// Patterns of further members that cannot be read, or would be too large: they accept no name.
+    /// What is wrong with further members, in plain words: they cannot be read, or would be too large, and stand
+    /// for nothing.
     pub unreadable: Vec<Arc<str>>,
 }
 

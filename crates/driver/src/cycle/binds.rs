@@ -115,9 +115,7 @@ impl Cycles {
             now,
             events: self.events,
         };
-        let refused: Vec<(&Bind, &str)> =
-            refused.iter().map(|(bind, why)| (bind, &**why)).collect();
-        for note in mirror.binds_refused(&self.tables, &refused, voice) {
+        for note in mirror.binds_refused(&self.tables, refused, voice) {
             writes.note(note, now);
         }
     }

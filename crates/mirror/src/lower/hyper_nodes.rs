@@ -6,7 +6,7 @@ use std::sync::Arc;
 use api::events::{self, Note, Tone};
 use api::intent::Intent;
 use api::kind::Kind;
-use api::volcano::{HyperNode, HyperNodeMember};
+use api::volcano::HyperNode;
 use model::{MISFITS_MAX, Tables};
 
 use super::{Voice, note};
@@ -14,8 +14,6 @@ use crate::held::Mirror;
 
 /// So many faults of one hyper-node are named, the others are counted.
 const FAULTS_MAX: usize = MISFITS_MAX;
-/// So much of a pattern is repeated, in characters.
-const PATTERN_MAX: usize = 100;
 
 /// What was told of which hyper-node.
 pub type ToldFaults = BTreeMap<Arc<str>, String>;
@@ -29,7 +27,7 @@ impl Mirror {
         told: &mut ToldFaults,
         voice: Voice<'_>,
     ) -> Vec<Intent> {
-        let faults = faults(self, tables);
+        let faults = faults(tables);
         let news = faults
             .iter()
             .filter(|(name, text)| told.get(*name) != Some(text));
@@ -52,28 +50,15 @@ impl Mirror {
 }
 
 /// What is wrong with the members of each hyper-node of which something is.
-fn faults(mirror: &Mirror, tables: &Tables) -> ToldFaults {
+fn faults(tables: &Tables) -> ToldFaults {
     let mut lists: BTreeMap<Arc<str>, Vec<String>> = BTreeMap::new();
     for misfit in tables.topology().misfits() {
         let list = lists.entry(misfit.parent.clone()).or_default();
         list.push(misfit.sentence());
     }
-    for hyper_node in mirror.list::<HyperNode>() {
-        let list = hyper_node.spec.members.iter().filter_map(label_fault);
-        let list: Vec<String> = list.collect();
-        if !list.is_empty() {
-            let name = (&*hyper_node.metadata.name).into();
-            lists.entry(name).or_default().extend(list);
-        }
-    }
-    for spec in tables.hyper_nodes() {
-        for pattern in &spec.unreadable {
-            let shown: String = pattern.chars().take(PATTERN_MAX).collect();
-            let list = lists.entry(spec.name.clone()).or_default();
-            list.push(format!(
-                "the pattern {shown} of a member accepts no name: it cannot be read or is too large"
-            ));
-        }
+    for spec in tables.hyper_nodes().filter(|it| !it.unreadable.is_empty()) {
+        let list = lists.entry(spec.name.clone()).or_default();
+        list.extend(spec.unreadable.iter().map(|it| it.to_string()));
     }
     let told = lists.into_iter().map(|(name, mut list)| {
         let unnamed = tables
@@ -88,15 +73,4 @@ fn faults(mirror: &Mirror, tables: &Tables) -> ToldFaults {
         (name, list.join("; "))
     });
     told.collect()
-}
-
-/// What is wrong with the labels by which a member is selected, if they count and something is.
-fn label_fault(member: &HyperNodeMember) -> Option<String> {
-    let selector = member.selector.as_ref()?;
-    if selector.exact_match.is_some() || selector.regex_match.is_some() {
-        return None;
-    }
-    let why = selector.label_match.as_ref()?.query().err()?;
-    let shown: String = why.chars().take(PATTERN_MAX).collect();
-    Some(format!("the labels of a member cannot be read: {shown}"))
 }

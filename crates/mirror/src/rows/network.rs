@@ -12,8 +12,11 @@ use regex_automata::meta::Regex;
 
 use super::{Rows, constraints, count};
 use crate::held::Mirror;
-use crate::member_patterns::pattern;
+use crate::member_patterns::{labels, pattern};
 use crate::object::Typed;
+
+/// So much of a pattern, or of what is wrong with labels, is repeated, in characters.
+const SHOWN_MAX: usize = 100;
 
 impl Rows {
     /// A hyper-node has come or changed, or one has gone: where others' patterns find room now, or none any
@@ -39,17 +42,33 @@ impl Rows {
 /// The row of a hyper-node.
 fn hyper_node(mirror: &Mirror, hyper_node: &HyperNode) -> HyperNodeSpec {
     let name = &*hyper_node.metadata.name;
-    let patterns = hyper_node.spec.members.iter().filter_map(pattern);
-    let unreadable =
-        patterns.filter(|pattern| mirror.member_patterns().find(name, pattern).is_none());
     let members = hyper_node.spec.members.iter();
+    let wrong_labels = (members.clone().filter_map(labels)).filter_map(|it| it.query().err());
+    let wrong_labels = wrong_labels.map(|why| {
+        let shown = shown(&why);
+        format!("the labels of a member cannot be read: {shown}")
+    });
+    let patterns = members.clone().filter_map(pattern);
+    let no_patterns =
+        patterns.filter(|pattern| mirror.member_patterns().find(name, pattern).is_none());
+    let no_patterns = no_patterns.map(|pattern| {
+        let shown = shown(pattern);
+        format!(
+            "the pattern {shown} of a member accepts no name: it cannot be read or is too large"
+        )
+    });
     HyperNodeSpec {
-        unreadable: unreadable.map(Into::into).collect(),
+        unreadable: wrong_labels.chain(no_patterns).map(Into::into).collect(),
         name: name.into(),
         tier: tier(hyper_node.spec.tier.unwrap_or(0)),
         tier_name: (&*hyper_node.spec.tier_name).into(),
         members: members.filter_map(|it| member(mirror, name, it)).collect(),
     }
+}
+
+/// So much of what cannot be read is repeated.
+fn shown(text: &str) -> String {
+    text.chars().take(SHOWN_MAX).collect()
 }
 
 fn tier(number: i64) -> u32 {
