@@ -449,7 +449,7 @@ fn is_unheeded(plugin: &str, switch: Switch) -> bool {
 /// Whether the plugin looks at what nodes really use, if it is one of ours.
 fn is_measuring(plugin: &str) -> bool {
     let row = PLUGINS.iter().find(|row| row.name == plugin);
-    row.is_some_and(|row| row.looks_at_measures())
+    row.is_some_and(|row| row.looks_at_measures)
 }
 
 fn is_action(name: &str) -> bool {

@@ -14,7 +14,6 @@ use crate::cycle::Cycle;
 use crate::domains::DomainSums;
 use crate::footing::Footing;
 use crate::ledger::Account;
-use crate::plugins;
 use crate::rules::{Config, Rules, State};
 use crate::settings::Switch;
 use crate::shuffling::Protection;
@@ -197,6 +196,8 @@ pub struct Plugin {
     pub holds_in_part: Option<GangCheck>,
     /// Whether a gang may take others' room, being short of tasks.
     pub job_starving: Option<GangCheck>,
+    /// It looks at what was measured of nodes, and says nothing of those of which nothing was.
+    pub looks_at_measures: bool,
     /// Whether a gang may be let in.
     pub enqueueable: Option<fn(View<'_>, GangId) -> Vote>,
     /// Forgets what it counted of gangs that were let in: others are about to be.
@@ -289,15 +290,6 @@ pub struct Plugin {
 }
 
 impl Plugin {
-    /// Whether it looks at what was measured of nodes, and says nothing of those of which nothing was.
-    pub fn looks_at_measures(&self) -> bool {
-        let names = [
-            plugins::rescheduling::PLUGIN.name,
-            plugins::usage::PLUGIN.name,
-        ];
-        names.contains(&self.name)
-    }
-
     /// A plugin without any hook, to be completed by a row.
     pub const NONE: Plugin = Plugin {
         name: "",
@@ -315,6 +307,7 @@ impl Plugin {
         job_pipelined: None,
         holds_in_part: None,
         job_starving: None,
+        looks_at_measures: false,
         enqueueable: None,
         begin_letting_in: None,
         let_in: None,

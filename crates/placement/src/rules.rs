@@ -398,7 +398,7 @@ impl Rules {
 
     /// Whether a rule looks at what was measured of nodes: nobody needs to be asked otherwise.
     pub fn wants_measures(&self) -> bool {
-        self.flat.iter().any(|row| row.looks_at_measures())
+        self.flat.iter().any(|row| row.looks_at_measures)
     }
 
     /// The same rules where local clocks show this.

@@ -53,6 +53,7 @@ impl Plugin {
             job_pipelined,
             holds_in_part,
             job_starving,
+            looks_at_measures: _,
             enqueueable,
             begin_letting_in,
             let_in,

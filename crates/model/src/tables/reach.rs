@@ -54,6 +54,11 @@ impl Tables {
         u32::try_from(self.reach.left.len()).unwrap_or(u32::MAX)
     }
 
+    /// Whether there are nodes, and all of them belong to other schedulers.
+    pub fn are_all_left(&self) -> bool {
+        self.left_nodes() > 0 && self.nodes().next().is_none()
+    }
+
     /// A node with these labels is another scheduler's: it is none here. Whoever is on it is where its labels
     /// say, for those who have to be near them or away from them.
     pub fn leave_node(&mut self, name: &Arc<str>, labels: Labels) {

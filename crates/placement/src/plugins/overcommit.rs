@@ -50,7 +50,7 @@ fn enqueueable(view: View<'_>, gang: GangId) -> Vote {
         return Vote::Abstain;
     };
     // Where all nodes are in other shards that is the reason, and no gang is too large.
-    if view.tables.left_nodes() > 0 && view.tables.nodes().next().is_none() {
+    if view.tables.are_all_left() {
         return Vote::Abstain;
     }
     let factor = view.config.overcommit;

@@ -18,6 +18,7 @@ use crate::shuffling::Protection;
 /// The row.
 pub const PLUGIN: Plugin = Plugin {
     name: "rescheduling",
+    looks_at_measures: true,
     configure: Some(configure),
     victim_tasks: Some(victim_tasks),
     victims_at: Some(victims_at),

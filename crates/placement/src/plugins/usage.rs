@@ -13,6 +13,7 @@ use crate::rules::Config;
 /// The row.
 pub const PLUGIN: Plugin = Plugin {
     name: "usage",
+    looks_at_measures: true,
     configure: Some(configure),
     suits: Some(suits),
     score: Some(score),

@@ -26,7 +26,7 @@ impl Rules {
             return None;
         }
         // Where all nodes are in other shards that is the reason, and no gang is too large.
-        if view.tables.left_nodes() > 0 && view.tables.nodes().next().is_none() {
+        if view.tables.are_all_left() {
             return None;
         }
         let slots = view.tables.total().get(Kind::PODS);
