@@ -97,6 +97,15 @@ struct Pause {
     until_by_news: Time,
 }
 
+impl Pause {
+    fn end(self, is_let_on: bool) -> Time {
+        match is_let_on {
+            true => self.until_by_news,
+            false => self.until,
+        }
+    }
+}
+
 #[derive(Debug)]
 struct Entry {
     is_queued: bool,
@@ -274,10 +283,7 @@ impl WorkQueue {
             entry.is_let_on |= is_let_on;
             return;
         }
-        let until = entry.backs_off.map(|pause| match is_let_on {
-            true => pause.until_by_news,
-            false => pause.until,
-        });
+        let until = entry.backs_off.map(|pause| pause.end(is_let_on));
         if let Some(until) = until.filter(|until| *until > now)
             && !entry.is_hasty()
         {
@@ -549,11 +555,7 @@ impl Due {
             until_by_news: now.plus_ms(by_news),
         };
         entry.backs_off = Some(pause);
-        let again = match entry.is_let_on {
-            true => pause.until_by_news,
-            false => pause.until,
-        };
-        self.set_timer(entry, work, Some(again));
+        self.set_timer(entry, work, Some(pause.end(entry.is_let_on)));
         Round::failed(failures)
     }
 
