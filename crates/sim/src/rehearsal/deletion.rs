@@ -82,37 +82,41 @@ impl Rehearsal {
 
     fn owned_by(&mut self, uid: &str, ties: &mut Ties) -> Vec<Named> {
         let owned = ties.owned.get_or_insert_with(|| {
-            let mut owned = BTreeMap::<String, Vec<Named>>::new();
-            for kind in OWNED {
-                for object in self.objects(*kind) {
-                    let (namespace, name) = place(&object);
-                    let owners = stored::list(&object["metadata"]["ownerReferences"]);
-                    let owners: BTreeSet<&str> =
-                        owners.iter().map(|owner| said(owner, "uid")).collect();
-                    for owner in owners {
-                        let key = Named::Known(ObjectKey::new(*kind, namespace, name));
-                        owned.entry(owner.to_owned()).or_default().push(key);
-                    }
-                }
-            }
-            owned
+            self.tied(OWNED.iter().copied(), |object| {
+                let owners = stored::list(&object["metadata"]["ownerReferences"]);
+                owners.iter().map(|owner| said(owner, "uid")).collect()
+            })
         });
         owned.get(uid).cloned().unwrap_or_default()
     }
 
     fn within(&mut self, namespace: &str, ties: &mut Ties) -> Vec<Named> {
         let within = ties.within.get_or_insert_with(|| {
-            let mut within = BTreeMap::<String, Vec<Named>>::new();
-            for row in KINDS.iter().filter(|row| row.namespaced) {
-                for object in self.objects(row.kind) {
-                    let (namespace, name) = place(&object);
-                    let key = Named::Known(ObjectKey::new(row.kind, namespace, name));
-                    within.entry(namespace.to_owned()).or_default().push(key);
-                }
-            }
-            within
+            let rows = KINDS.iter().filter(|row| row.namespaced);
+            self.tied(rows.map(|row| row.kind), |object| {
+                BTreeSet::from([place(object).0])
+            })
         });
         within.get(namespace).cloned().unwrap_or_default()
+    }
+
+    /// The objects of these kinds by what each hangs on.
+    fn tied(
+        &mut self,
+        kinds: impl Iterator<Item = Kind>,
+        hangs_on: fn(&Value) -> BTreeSet<&str>,
+    ) -> BTreeMap<String, Vec<Named>> {
+        let mut tied = BTreeMap::<String, Vec<Named>>::new();
+        for kind in kinds {
+            for object in self.objects(kind) {
+                let (namespace, name) = place(&object);
+                let key = Named::Known(ObjectKey::new(kind, namespace, name));
+                for on in hangs_on(&object) {
+                    tied.entry(on.to_owned()).or_default().push(key.clone());
+                }
+            }
+        }
+        tied
     }
 
     /// The pods of a node that has gone, each told why it has to go, too: a pod that somebody holds, to count

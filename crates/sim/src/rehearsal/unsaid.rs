@@ -1,6 +1,6 @@
 //! Why a pod waits about which its scheduler says nothing: whoever would have to act is not in the copy.
 
-use api::core::{PersistentVolumeClaim, StorageClass};
+use api::core::{PersistentVolumeClaim, Pod, StorageClass, claims_named};
 use serde_json::Value;
 
 use super::{Rehearsal, place, said};
@@ -9,23 +9,15 @@ impl Rehearsal {
     /// What a pod without a place waits for, in plain words, if it is for somebody who is not here; none where
     /// nothing is known of that.
     pub(super) fn unsaid(&self, pod: &Value) -> Option<String> {
-        let spec = &pod["spec"];
-        let scheduler = said(spec, "schedulerName");
+        let scheduler = said(&pod["spec"], "schedulerName");
         if !self.schedulers.contains(scheduler) {
             return Some(format!(
                 "scheduler {scheduler} places it, who is not asked here"
             ));
         }
         let (namespace, name) = place(pod);
-        let volumes = spec["volumes"].as_array().into_iter().flatten();
-        let mut claims = volumes.filter_map(|volume| {
-            let named = said(&volume["persistentVolumeClaim"], "claimName");
-            match (named, volume["ephemeral"].is_null()) {
-                ("", true) => None,
-                ("", false) => Some(format!("{name}-{}", said(volume, "name"))),
-                (named, _) => Some(named.to_owned()),
-            }
-        });
+        let pod = self.driver.mirror().get::<Pod>(namespace, name)?;
+        let mut claims = claims_named(name, &pod.spec.volumes);
         claims.find_map(|claim| self.without_volume(namespace, &claim))
     }
 
