@@ -381,6 +381,8 @@ pub struct NoFit {
     pub refusals: Vec<(Refusal, u32)>,
     /// Which nodes were looked at, if the tasks must be close together.
     pub within: Option<Within>,
+    /// Whether only the tasks of a part of the gang must be there: those that fit may have places elsewhere.
+    pub is_of_part: bool,
 }
 
 /// A resource of which a quota has too little left.
@@ -452,7 +454,10 @@ impl NoFit {
             fits, wanted, task, ..
         } = self;
         let place = self.within.as_ref().map_or_else(String::new, Within::words);
-        let head = format!("{place}{fits} of {wanted} tasks fit: {task}");
+        let head = match self.is_of_part && !place.is_empty() {
+            true => format!("{fits} of {wanted} tasks fit; {place}{task}"),
+            false => format!("{place}{fits} of {wanted} tasks fit: {task}"),
+        };
         match &self.missing {
             Missing::Nodes => format!("{head} finds no node, there is none"),
             Missing::OwnNodes { others } => {

@@ -128,6 +128,7 @@ fn look(
         nodes,
         refusals,
         within: scope.map(|scope| scope.name.clone()),
+        is_of_part: false,
     })
 }
 
@@ -142,6 +143,7 @@ fn untold(view: View<'_>, task: TaskId, (fits, wanted): (u32, u32)) -> Box<NoFit
         nodes: 0,
         refusals: Vec::new(),
         within: None,
+        is_of_part: false,
     })
 }
 

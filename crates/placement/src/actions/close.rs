@@ -301,7 +301,7 @@ impl Group {
                     // In another place it may lack something else.
                     one.shapes.extend(shapes(cycle, &waiting));
                 }
-                attempt.lacks(cycle, gang, one);
+                attempt.lacks(cycle, gang, one, closeness.is_some());
             }
             if is_whole || at == last && is_some {
                 attempt.places.extend(places);
@@ -314,11 +314,13 @@ impl Group {
 }
 
 impl Attempt {
-    /// Takes over what a part of the gang lacked, while it is still placed as far as it fits.
-    fn lacks(&mut self, cycle: &mut Cycle<'_, '_>, gang: GangId, one: Attempt) {
-        if let Some(task) = one.homeless.first() {
-            let mut found = || Reason::NoFit(finding(cycle, gang, *task));
-            self.said = self.said.take().or_else(|| Some(found()));
+    /// Takes over what a part of the gang lacked, which may have to be closer together than all of it, while it
+    /// is still placed as far as it fits.
+    fn lacks(&mut self, cycle: &mut Cycle<'_, '_>, gang: GangId, one: Attempt, is_closer: bool) {
+        if let (Some(task), None) = (one.homeless.first(), &self.said) {
+            let mut no_fit = finding(cycle, gang, *task);
+            no_fit.is_of_part = is_closer;
+            self.said = Some(Reason::NoFit(no_fit));
         }
         self.shapes.extend(one.shapes);
         self.homeless.extend(one.homeless);

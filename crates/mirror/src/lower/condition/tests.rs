@@ -26,6 +26,7 @@ fn gang_of_five() -> (Tables, model::GangId) {
 fn no_fit(missing: Missing, refusals: Vec<(Refusal, u32)>) -> Reason {
     Reason::NoFit(Box::new(NoFit {
         within: None,
+        is_of_part: false,
         fits: 4,
         wanted: 5,
         task: "worker-3".to_owned(),
