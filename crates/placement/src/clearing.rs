@@ -101,8 +101,7 @@ pub(crate) fn clear_room(
     }
     if found {
         clearing.spare(cycle, &mut grounds, mark);
-        cycle.moves += 1;
-        cycle.refused.clear();
+        cycle.moved();
         let tasks = cycle.trial.tables().gang(gang).count(Phase::Pipelined);
         let outcome = cycle.kept_for(gang, tasks);
         cycle.outcomes.insert(gang, outcome);

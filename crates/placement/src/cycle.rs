@@ -111,14 +111,13 @@ pub struct Work {
     pub nodes: u64,
 }
 
-/// Tasks of a shape that found room when a gang of it failed, valid while nothing else was placed.
+/// Tasks of a shape that found room when a gang of it failed, known until something else is placed.
 #[derive(Clone, Debug)]
 pub(crate) struct Refused {
     pub(crate) fits: u32,
     /// The same once tasks on their way out are gone.
     pub(crate) later: u32,
     pub(crate) no_fit: Box<NoFit>,
-    pub(crate) at_moves: u64,
 }
 
 /// The tasks of gangs that take turns, each gang's in their order. A gang's is written down in its first turn
@@ -372,6 +371,24 @@ impl<'a, 't> Cycle<'a, 't> {
             Some(around) => around.best(view, index, index.candidates_in(nodes), lean),
         };
         scope.best(view, view.tables.shape(asker.0), index, pick)
+    }
+
+    /// What `look` does while no nodes are searched but those of the scope, all where there is none.
+    pub(crate) fn within<T>(
+        &mut self,
+        scope: Option<Scope>,
+        look: impl FnOnce(&mut Self) -> T,
+    ) -> T {
+        let outer = std::mem::replace(&mut self.scope, scope);
+        let found = look(self);
+        self.scope = outer;
+        found
+    }
+
+    /// A move is kept: what was found before may no longer hold.
+    pub(crate) fn moved(&mut self) {
+        self.moves += 1;
+        self.refused.clear();
     }
 
     /// Whether rules tell nodes apart by the hyper-nodes that they are in.

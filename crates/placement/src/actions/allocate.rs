@@ -336,7 +336,7 @@ fn waits(
             cycle.trial.rewind(mark);
             if cycle.rules.holds_in_part(cycle.view(), gang) && promise_again(cycle, &as_tried) > 0
             {
-                cycle.moves += 1;
+                cycle.moved();
                 return outcome;
             }
             match outcome {
@@ -350,7 +350,7 @@ fn waits(
 }
 
 pub(super) fn started(cycle: &mut Cycle<'_, '_>, gang: GangId) -> Turn {
-    cycle.moves += 1;
+    cycle.moved();
     cycle.outcomes.insert(gang, Outcome::Whole);
     match cycle.trial.tables().gang(gang).count(Phase::Pending) {
         0 => Turn::Done,
@@ -437,7 +437,6 @@ fn give_up(cycle: &mut Cycle<'_, '_>, gang: GangId, mut attempt: Attempt) -> Out
             fits: placed,
             later: attempt.later.max(placed),
             no_fit: no_fit.clone(),
-            at_moves: cycle.moves,
         };
         let asker = cycle.rules.asker(cycle.view(), task);
         cycle.refused.insert(asker, known);
@@ -456,8 +455,7 @@ fn known_to_fail(cycle: &Cycle<'_, '_>, queue: QueueId, gang: GangId) -> Option<
     let shape = view.tables.task(*tasks.first()?).shape;
     let known = cycle
         .refused
-        .get(&cycle.rules.asker(view, *tasks.first()?))
-        .filter(|known| known.at_moves == cycle.moves)?;
+        .get(&cycle.rules.asker(view, *tasks.first()?))?;
     let row = view.tables.gang(gang);
     let ready = view.tables.ready(gang);
     let needed = row.spec.min_member.saturating_sub(ready);

@@ -119,7 +119,7 @@ fn fill(cycle: &mut Cycle<'_, '_>, queue: QueueId, gang: GangId) {
         }
         return;
     }
-    cycle.moves += 1;
+    cycle.moved();
     // Whoever found a place here keeps it.
     lacks.placed = Placed::default();
     let outcome = match (cycle.outcomes.remove(&gang), reason) {

@@ -188,11 +188,9 @@ impl Hunt {
     fn clear(&self, cycle: &mut Cycle<'_, '_>) {
         let mut best: Option<Found> = None;
         for scope in self.scopes(cycle) {
-            cycle.scope = scope;
             let mark = cycle.trial.mark();
-            let found = self.clear_here(cycle);
+            let found = cycle.within(scope, |cycle| self.clear_here(cycle));
             cycle.trial.rewind(mark);
-            cycle.scope = None;
             if let Some(found) = found
                 && best
                     .as_ref()
@@ -214,8 +212,7 @@ impl Hunt {
         for (task, node) in found.promises {
             cycle.promise(task, node);
         }
-        cycle.moves += 1;
-        cycle.refused.clear();
+        cycle.moved();
         let tasks = cycle.trial.tables().gang(self.gang).count(Phase::Pipelined);
         let outcome = cycle.kept_for(self.gang, tasks);
         cycle.outcomes.insert(self.gang, outcome);

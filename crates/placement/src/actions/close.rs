@@ -18,9 +18,7 @@ use crate::parts::{Part, parts};
 /// Places enough of the gang for it to start, or nothing of it.
 pub(super) fn whole(cycle: &mut Cycle<'_, '_>, queue: QueueId, gang: GangId) -> Turn {
     let promises = take_promises_back(cycle, gang);
-    let turn = in_some_domain(cycle, queue, gang, &promises);
-    cycle.scope = None;
-    match turn {
+    match in_some_domain(cycle, queue, gang, &promises) {
         Ok(turn) => turn,
         Err(reason) => {
             let outcome = Outcome::WaitsForObjects(Arc::new(reason));
@@ -52,15 +50,20 @@ fn in_some_domain(
         if scope.is_hopeless && at < last {
             continue;
         }
-        cycle.scope = scope.scope;
-        let found = match cycle.trial.tables().gang(gang).spec.sub_groups.is_empty() {
-            true => start(cycle, queue, gang, mark),
-            false => start_in_parts(cycle, queue, gang),
-        };
-        match found {
-            Ok(()) => return Ok(started(cycle, gang)),
-            Err(attempt) if at == last => fail(cycle, gang, mark, *attempt, promises),
-            Err(_) => cycle.trial.rewind(mark),
+        let has_started = cycle.within(scope.scope, |cycle| {
+            let found = match cycle.trial.tables().gang(gang).spec.sub_groups.is_empty() {
+                true => start(cycle, queue, gang, mark),
+                false => start_in_parts(cycle, queue, gang),
+            };
+            match found {
+                Ok(()) => return true,
+                Err(attempt) if at == last => fail(cycle, gang, mark, *attempt, promises),
+                Err(_) => cycle.trial.rewind(mark),
+            }
+            false
+        });
+        if has_started {
+            return Ok(started(cycle, gang));
         }
     }
     if last > 0 {
@@ -100,11 +103,10 @@ fn shapes(cycle: &Cycle<'_, '_>, tasks: &[TaskId]) -> BTreeSet<ShapeId> {
 pub(super) fn one_more(cycle: &mut Cycle<'_, '_>, queue: QueueId, gang: GangId) -> Turn {
     let promises = take_promises_back(cycle, gang);
     let found = next_in_some_domain(cycle, queue, gang);
-    cycle.scope = None;
     let promised = promise_again(cycle, &promises);
     let outcome = match found {
         Ok(attempt) if !attempt.places.is_empty() => {
-            cycle.moves += 1;
+            cycle.moved();
             return Turn::Again;
         }
         _ if promised > 0 => cycle.kept_for(gang, promised),
@@ -140,8 +142,9 @@ fn next_in_some_domain(
     for outer in scopes {
         attempt = Attempt::default();
         for group in next_parts(cycle, gang) {
-            cycle.scope = outer.scope.clone();
-            group.place(cycle, queue, gang, &mut attempt);
+            cycle.within(outer.scope.clone(), |cycle| {
+                group.place(cycle, queue, gang, &mut attempt);
+            });
             if !attempt.places.is_empty() {
                 return Ok(attempt);
             }
@@ -268,7 +271,6 @@ impl Group {
         gang: GangId,
         attempt: &mut Attempt,
     ) {
-        let outer = cycle.scope.clone();
         let waiting = waiting_of(cycle, gang, &self.tasks);
         let closeness = self.closeness.as_ref();
         let scopes = match scopes(cycle, closeness, &self.tasks, &waiting, self.needed) {
@@ -285,31 +287,31 @@ impl Group {
             if place.is_hopeless && at < last {
                 continue;
             }
-            cycle.scope = place.scope;
             let mark = cycle.trial.mark();
-            let mut one = Attempt::default();
-            for task in &waiting {
-                if one.places.len() == needed {
-                    break;
+            let places = cycle.within(place.scope, |cycle| {
+                let mut one = Attempt::default();
+                for task in &waiting {
+                    if one.places.len() == needed {
+                        break;
+                    }
+                    one.place(cycle, queue, *task);
                 }
-                one.place(cycle, queue, *task);
-            }
-            let places = std::mem::take(&mut one.places);
-            let (is_whole, is_some) = (places.len() == needed, places.len() >= least);
-            if at == last && !is_whole {
-                if last > 0 {
-                    // In another place it may lack something else.
-                    one.shapes.extend(shapes(cycle, &waiting));
+                let places = std::mem::take(&mut one.places);
+                if at == last && places.len() < needed {
+                    if last > 0 {
+                        // In another place it may lack something else.
+                        one.shapes.extend(shapes(cycle, &waiting));
+                    }
+                    attempt.lacks(cycle, gang, one, closeness.is_some());
                 }
-                attempt.lacks(cycle, gang, one, closeness.is_some());
-            }
-            if is_whole || at == last && is_some {
+                places
+            });
+            if places.len() == needed || at == last && places.len() >= least {
                 attempt.places.extend(places);
                 break;
             }
             cycle.trial.rewind(mark);
         }
-        cycle.scope = outer;
     }
 }
 

@@ -87,7 +87,7 @@ pub(super) fn keep(cycle: &mut Cycle<'_, '_>, gang: GangId, otherwise: Outcome) 
     for (task, node) in places {
         cycle.promise(task, node);
     }
-    cycle.moves += 1;
+    cycle.moved();
     cycle.draining.insert(gang, otherwise);
     Outcome::WaitsForPromise(Arc::new(reason))
 }
@@ -188,12 +188,11 @@ fn find(cycle: &mut Cycle<'_, '_>, queue: QueueId, gang: GangId) -> Option<Place
     }
     let is_on_one = company::claims(view, gang) == company::Claims::Together;
     let in_parts = !row.spec.sub_groups.is_empty();
-    let outer = cycle.scope.take();
     let inside = |cycle: &mut Cycle<'_, '_>, budget: &mut Budget| match in_parts {
         true => in_parts::find(cycle, queue, gang, budget),
         false => find_inside(cycle, queue, gang, budget),
     };
-    let found = match allowed.is_empty() {
+    let look = |cycle: &mut Cycle<'_, '_>| match allowed.is_empty() {
         // Which domain, or which part of the gang, has the node is not looked for.
         _ if is_on_one && (in_parts || !allowed.is_empty()) => None,
         true if is_on_one => find_on_one(cycle, queue, gang, &mut budget),
@@ -203,8 +202,7 @@ fn find(cycle: &mut Cycle<'_, '_>, queue: QueueId, gang: GangId) -> Option<Place
             find_together(cycle, scopes, &mut budget, inside)
         }
     };
-    cycle.scope = outer;
-    found
+    cycle.within(None, look)
 }
 
 /// What is found in the scope in which the node that would lack most lacks least; the first of equals, of the
@@ -217,9 +215,8 @@ fn find_together(
 ) -> Option<Places> {
     let mut best: Option<(Share, Places)> = None;
     for scope in scopes {
-        cycle.scope = Some(scope);
         let mark = cycle.trial.mark();
-        let found = inside(cycle, budget);
+        let found = cycle.within(Some(scope), |cycle| inside(cycle, budget));
         let found = found.map(|places| (owed(cycle.view(), &places), places));
         cycle.trial.rewind(mark);
         let is_better =
@@ -523,7 +520,7 @@ pub(super) fn serve(cycle: &mut Cycle<'_, '_>, against: Against, queue: QueueId,
     if kept.is_some() {
         take_promises_back(cycle, gang);
         // What others did not find while it was kept may be found now.
-        cycle.moves += 1;
+        cycle.moved();
     }
     clear_room(cycle, against, queue, gang);
     if let Some(otherwise) = kept

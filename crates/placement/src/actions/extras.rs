@@ -37,7 +37,7 @@ pub(super) fn one_more(cycle: &mut Cycle<'_, '_>, queue: QueueId, gang: GangId) 
             Ok(_) => {
                 line.remove(at);
                 cycle.lines.insert(gang, line);
-                cycle.moves += 1;
+                cycle.moved();
                 promise_again(cycle, &promises);
                 return Turn::Again;
             }

@@ -28,7 +28,7 @@ pub(super) fn open(cycle: &mut Cycle<'_, '_>, queue: QueueId, gang: GangId) -> O
             Some(Ok(())) => {
                 cycle.trial.open(task);
                 // What others were found to have room for may be kept for this one now.
-                cycle.moves += 1;
+                cycle.moved();
             }
             Some(Err(reason)) => first = first.or(Some(reason)),
         }

@@ -65,7 +65,7 @@ pub(super) fn promise(
     for (task, node) in places {
         cycle.promise(task, node);
     }
-    cycle.moves += 1;
+    cycle.moved();
     Ok(cycle.kept_for(gang, tasks))
 }
 
@@ -135,7 +135,7 @@ pub(super) fn take_some_back(
 /// What the gang was promised is others' again: it gets nothing in its place.
 pub(super) fn give_back(cycle: &mut Cycle<'_, '_>, gang: GangId) {
     if !take_promises_back(cycle, gang).is_empty() {
-        cycle.moves += 1;
+        cycle.moved();
     }
 }
 

@@ -17,7 +17,6 @@ pub(super) fn find(
     budget: &mut Budget,
 ) -> Option<Places> {
     let is_enough = |cycle: &Cycle<'_, '_>| cycle.rules.job_pipelined(cycle.view(), gang);
-    let outer = cycle.scope.clone();
     let mut places = Places::new();
     for part in in_order(cycle, gang) {
         if is_enough(cycle) {
@@ -25,7 +24,8 @@ pub(super) fn find(
         }
         let mut tasks = waiting_of(cycle, gang, &part.tasks);
         let mark = cycle.trial.mark();
-        let found = match part.is_loose {
+        // Each part begins where the scope does, wherever the last one ended.
+        let found = cycle.within(cycle.scope.clone(), |cycle| match part.is_loose {
             true => fill_until(cycle, queue, tasks, is_enough, |cycle, task, last| {
                 here_or_nearest(cycle, task, last, budget)
             }),
@@ -36,8 +36,7 @@ pub(super) fn find(
                 let found = is_whole.then(|| together(cycle, queue, &part, &tasks, budget));
                 found.flatten()
             }
-        };
-        cycle.scope.clone_from(&outer);
+        });
         cycle.trial.rewind(mark);
         for (task, node) in found.into_iter().flatten() {
             cycle.promise(task, node);
