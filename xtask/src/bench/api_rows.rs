@@ -93,6 +93,18 @@ pub const S10_10000X1_API: Row = Row {
     }),
 };
 
+/// 10,000 vcjobs wait, each for a claim that it names; a claim's create → the claim that its job makes
+/// thereafter is there (S0.4), 1,000 times.
+pub const S0_4_WAKE_API: Row = Row {
+    name: "S0.4-wake-p99-api",
+    when: When::Always,
+    measure: Measure::Here(|bench| {
+        let mut times = on_a_plane(bench, "s0-4", &["--ephemeral"], claim_to_claim)?;
+        let p99 = percentile(&mut times, 99);
+        Ok(vec![Figure::new("S0.4-wake-p99-api", p99, "ms", 1_000.0)])
+    }),
+};
+
 /// Restart with 100,000 stored objects to ready.
 pub const RESTART_100K: Row = Row {
     name: "restart-100k",
@@ -200,6 +212,43 @@ async fn job_create_bind(cluster: &Cluster) -> anyhow::Result<[Vec<f64>; 3]> {
     Ok(times)
 }
 
+/// Milliseconds from the create of each claim until its job has made another one.
+async fn claim_to_claim(cluster: &Cluster) -> anyhow::Result<Vec<f64>> {
+    const JOBS: u64 = 10_000;
+    let kind = Kind::PersistentVolumeClaim;
+    let jobs = (0..JOBS).map(|at| claiming_job(&format!("job-{at}"), &format!("data-{at}")));
+    create_all(cluster, Kind::VcJob, jobs).await?;
+    loop {
+        let blocked = told(cluster, "katmai_vcjob_blocked{").await?;
+        if blocked.is_some_and(|blocked| blocked >= JOBS as f64) {
+            break;
+        }
+        tokio::time::sleep(Duration::from_millis(100)).await;
+    }
+    let revision = revision(cluster, kind).await?;
+    let mut watch = cluster.watch(kind, revision, 600).await?;
+    let mut times = Vec::new();
+    for at in (0..JOBS).step_by(10) {
+        let claim = json!({
+            "apiVersion": "v1", "kind": "PersistentVolumeClaim",
+            "metadata": { "name": format!("data-{at}") },
+            "spec": claim_spec(),
+        });
+        let began = Instant::now();
+        create(cluster, kind, &claim).await?;
+        let own = format!("job-{at}-pvc-");
+        loop {
+            let line = watch.next().await.context("the watch ended")??;
+            let object = object_of(line)?.unwrap_or_default();
+            if (object["metadata"]["name"].as_str()).is_some_and(|name| name.starts_with(&own)) {
+                break;
+            }
+        }
+        times.push(began.elapsed().as_secs_f64() * 1000.0);
+    }
+    Ok(times)
+}
+
 /// Time until all pods of the gangs are bound, and time spent deciding.
 pub async fn gangs(cluster: &Cluster) -> anyhow::Result<(f64, Option<f64>)> {
     let gangs = (0..500).map(|at| gang(&format!("gang-{at}")));
@@ -249,15 +298,19 @@ async fn counted_until(cluster: &Cluster, pods: u64) -> anyhow::Result<()> {
     }
 }
 
-/// Time spent deciding, where the plane tells it at /metrics.
+/// Time spent deciding, where the plane tells it.
 async fn engine_ms(cluster: &Cluster) -> anyhow::Result<Option<f64>> {
+    let seconds = told(cluster, "katmai_engine_seconds_sum ").await?;
+    Ok(seconds.map(|seconds| seconds * 1000.0))
+}
+
+/// The number of the first line of /metrics that begins so.
+async fn told(cluster: &Cluster, beginning: &str) -> anyhow::Result<Option<f64>> {
     let answer = cluster.send(&get("/metrics")).await?;
-    let text = String::from_utf8_lossy(&answer.body).into_owned();
-    Ok(text
-        .lines()
-        .find_map(|line| line.strip_prefix("katmai_engine_seconds_sum "))
-        .and_then(|number| number.trim().parse::<f64>().ok())
-        .map(|seconds| seconds * 1000.0))
+    let text = String::from_utf8_lossy(&answer.body);
+    let mut lines = text.lines().filter(|line| line.starts_with(beginning));
+    let number = lines.next().and_then(|line| line.rsplit(' ').next());
+    Ok(number.and_then(|number| number.parse().ok()))
 }
 
 fn object_of(line: api::call::WatchLine) -> anyhow::Result<Option<Value>> {
@@ -346,6 +399,23 @@ fn pod_job(name: &str) -> Value {
     job["spec"]["minAvailable"] = json!(1);
     job["spec"]["tasks"][0]["replicas"] = json!(1);
     job
+}
+
+/// A job that makes a claim of its own, and names another one.
+fn claiming_job(name: &str, claim: &str) -> Value {
+    let mut job = lone_job(name);
+    job["spec"]["volumes"] = json!([
+        { "mountPath": "/own", "volumeClaim": claim_spec() },
+        { "mountPath": "/data", "volumeClaimName": claim },
+    ]);
+    job
+}
+
+fn claim_spec() -> Value {
+    json!({
+        "accessModes": ["ReadWriteOnce"], "storageClassName": "",
+        "resources": { "requests": { "storage": "1Gi" } },
+    })
 }
 
 fn lone_job(name: &str) -> Value {

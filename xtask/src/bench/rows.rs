@@ -44,6 +44,7 @@ const ROWS: &[Row] = &[
     load_rows::MANY_PODS,
     load_rows::PATCHES,
     load_rows::WATCHERS,
+    api_rows::S0_4_WAKE_API,
     api_rows::S1_CREATE_BIND,
     api_rows::S1_JOB_CREATE_BIND,
     api_rows::S10_10000X1_API,
