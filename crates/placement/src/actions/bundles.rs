@@ -36,6 +36,9 @@ pub(crate) struct Reach {
     domains: usize,
     /// Whether gangs may go as a whole.
     whole: Switched,
+    /// Whether a gang that says that it may not be evicted loses nothing, whatever its pods say: upstream looks
+    /// at this in the two actions only that evict bundles.
+    heeds_gangs: bool,
 }
 
 impl Default for Reach {
@@ -43,6 +46,7 @@ impl Default for Reach {
         Reach {
             domains: 8,
             whole: Switched::On,
+            heeds_gangs: true,
         }
     }
 }
@@ -57,8 +61,31 @@ impl Reach {
         Reach {
             domains: usize::try_from(domains).unwrap_or(1),
             whole: asked.flag("allowWholeBundle", Switched::On),
+            ..Reach::default()
         }
     }
+}
+
+/// Lets one gang look for such room by tasks alone that their gangs can spare.
+pub(super) fn clear_one_by_one(
+    cycle: &mut Cycle<'_, '_>,
+    against: Against,
+    cause: &'static str,
+    (queue, gang): (QueueId, GangId),
+) {
+    let reach = Reach {
+        whole: Switched::Off,
+        heeds_gangs: false,
+        ..Reach::default()
+    };
+    let hunt = Hunt {
+        against,
+        cause,
+        reach,
+        queue,
+        gang,
+    };
+    hunt.clear(cycle);
 }
 
 /// Lets every gang that lacks tasks look for such room.
@@ -478,9 +505,7 @@ impl Hunt {
         }
     }
 
-    /// The gangs of these tasks that may lose something, in the order in which they would. Who says that it
-    /// may not be evicted loses nothing here, whatever its pods say (upstream looks at this in these two
-    /// actions only).
+    /// The gangs of these tasks that may lose something, in the order in which they would.
     fn gangs_in_turn(
         &self,
         cycle: &Cycle<'_, '_>,
@@ -492,7 +517,9 @@ impl Hunt {
         let gangs = in_turn
             .iter()
             .filter_map(|task| view.tables.task(*task).gang);
-        let may_lose = |gang: &GangId| view.tables.gang(*gang).spec.preemptable != Some(false);
+        let may_lose = |gang: &GangId| {
+            !self.reach.heeds_gangs || view.tables.gang(*gang).spec.preemptable != Some(false)
+        };
         let mut gangs: Vec<GangId> = gangs
             .filter(|gang| may_lose(gang) && seen.insert(*gang))
             .collect();

@@ -18,7 +18,7 @@ use model::{
 
 use crate::actions::promises::take_promises_back;
 use crate::actions::waiting::{Asking, waiting_tasks};
-use crate::clearing::{clear_room, will_take};
+use crate::clearing::will_take;
 use crate::coupling;
 use crate::cycle::{Cycle, Outcome};
 use crate::domains::{self, Scope};
@@ -27,7 +27,6 @@ use crate::plugin::View;
 use crate::plugins::predicates::times;
 use crate::plugins::{OfRoles, missing};
 use crate::rules::Rules;
-use crate::victims::Against;
 
 /// Nodes that are looked at for one gang at most: beyond it nothing is kept.
 const LOOKS_MAX: usize = 2_000_000;
@@ -514,15 +513,20 @@ pub(super) fn without<T>(cycle: &mut Cycle<'_, '_>, look: impl FnOnce(&Cycle<'_,
     found
 }
 
-/// Clears room, for one that drains as if nothing was kept for it; where that cannot be it drains on.
-pub(super) fn serve(cycle: &mut Cycle<'_, '_>, against: Against, queue: QueueId, gang: GangId) {
+/// Clears room for the gang, for one that drains as if nothing was kept for it; where that cannot be it drains
+/// on.
+pub(super) fn serve(
+    cycle: &mut Cycle<'_, '_>,
+    gang: GangId,
+    clear: impl FnOnce(&mut Cycle<'_, '_>),
+) {
     let kept = cycle.draining.remove(&gang);
     if kept.is_some() {
         take_promises_back(cycle, gang);
         // What others did not find while it was kept may be found now.
         cycle.moved();
     }
-    clear_room(cycle, against, queue, gang);
+    clear(cycle);
     if let Some(otherwise) = kept
         && cycle.trial.tables().gang(gang).count(Phase::Pipelined) == 0
     {

@@ -4,10 +4,11 @@
 use model::{GangId, QueueId};
 
 use crate::actions::drain;
-use crate::actions::reclaim::starving_apart;
+use crate::actions::reclaim::{serve, starving};
 use crate::arguments::{Asked, Switched};
 use crate::clearing::clear_room;
 use crate::cycle::{Cycle, Turn};
+use crate::parts;
 use crate::plugin::Action;
 use crate::victims::Against;
 
@@ -48,9 +49,9 @@ impl Comparison {
 }
 
 fn run(cycle: &mut Cycle<'_, '_>) {
-    let gangs = drain::without(cycle, starving_apart);
+    let gangs = drain::without(cycle, starving);
     cycle.take_turns(gangs, |cycle, queue, gang| {
-        drain::serve(cycle, Against::OtherGangs, queue, gang);
+        serve(cycle, Against::OtherGangs, queue, gang);
         Turn::Done
     });
     let gangs = with_lesser_tasks(cycle);
@@ -60,11 +61,15 @@ fn run(cycle: &mut Cycle<'_, '_>) {
     });
 }
 
-/// Gangs that hold room and still lack tasks, some of which matter more than some that have a place.
+/// Gangs that hold room and still lack tasks, some of which matter more than some that have a place. Those whose
+/// tasks must be close together, or that have gangs within them, keep what they have.
 fn with_lesser_tasks(cycle: &Cycle<'_, '_>) -> Vec<(QueueId, GangId)> {
     let tables = cycle.trial.tables();
-    let mut gangs = starving_apart(cycle);
+    let mut gangs = starving(cycle);
     gangs.retain(|(_, id)| {
+        if parts::are_asked_for(tables, *id) {
+            return false;
+        }
         let rows = || tables.gang(*id).tasks.iter().map(|task| tables.task(*task));
         let waiting = rows().filter(|task| task.phase == model::Phase::Pending && !task.gated);
         let held = rows().filter(|task| task.phase.is_allocated());

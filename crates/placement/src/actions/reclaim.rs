@@ -2,7 +2,8 @@
 
 use model::{GangId, GangPhase, Phase, QueueId};
 
-use crate::actions::drain;
+use crate::actions::{bundles, drain};
+use crate::clearing::clear_room;
 use crate::cycle::{Cycle, Turn};
 use crate::parts;
 use crate::plugin::Action;
@@ -17,22 +18,33 @@ pub const ACTION: Action = Action {
 };
 
 fn run(cycle: &mut Cycle<'_, '_>) {
-    let gangs = drain::without(cycle, starving_apart);
+    let gangs = drain::without(cycle, starving);
     cycle.take_turns(gangs, |cycle, queue, gang| {
         if cycle.rules.overused(cycle.view(), queue).is_some() {
             return Turn::Done;
         }
-        drain::serve(cycle, Against::OtherQueues, queue, gang);
+        serve(cycle, Against::OtherQueues, queue, gang);
         Turn::Done
     });
 }
 
-/// Those of the starving gangs whose tasks may be anywhere. As upstream: the others need room that lies
-/// together, which is for gangpreempt and gangreclaim.
-pub(super) fn starving_apart(cycle: &Cycle<'_, '_>) -> Vec<(QueueId, GangId)> {
-    let mut gangs = starving(cycle);
-    gangs.retain(|(_, gang)| !parts::are_asked_for(cycle.trial.tables(), *gang));
-    gangs
+/// Clears room for a gang by evicting tasks one by one, in one place where its tasks must be close together or
+/// there are gangs within it. Such gangs are left to the action that clears whole places, where it is
+/// configured.
+pub(super) fn serve(cycle: &mut Cycle<'_, '_>, against: Against, queue: QueueId, gang: GangId) {
+    let (cause, wider) = match against {
+        Against::OtherQueues => ("reclaim", "gangreclaim"),
+        Against::OtherGangs | Against::OwnTasks => ("preempt", "gangpreempt"),
+    };
+    match parts::are_asked_for(cycle.trial.tables(), gang) {
+        false => drain::serve(cycle, gang, |cycle| {
+            clear_room(cycle, against, queue, gang);
+        }),
+        true if cycle.rules.has_action(wider) => {}
+        true => drain::serve(cycle, gang, |cycle| {
+            bundles::clear_one_by_one(cycle, against, cause, (queue, gang));
+        }),
+    }
 }
 
 /// Gangs that were let in, lack tasks and may take others' room for them.
