@@ -79,6 +79,8 @@ fn admit(view: View<'_>, queue: QueueId, shape: &Shape, footing: &mut Footing) {
     });
     if !(groups.is_empty() && view.config.nodegroup.strict == Switched::Off) {
         footing.bare = refused(GroupLack::Bare);
+    } else if view.tables.queue(queue).spec.group_limits == GroupLimits::Unreadable {
+        footing.bare = Err(Refusal::NodeGroupLimitsUnreadable);
     }
     let named = [&groups.required, &groups.preferred, &groups.avoided];
     let named: BTreeSet<&Arc<str>> = named.into_iter().flatten().collect();
