@@ -15,7 +15,7 @@ const WITHIN_MS: i64 = 10_000;
 /// Most bytes of an answer.
 const BYTES_MAX: usize = 10 << 20;
 /// Most nodes of which an answer of Elasticsearch tells.
-const NODES_MAX: u32 = 10_000;
+pub(super) const NODES_MAX: u32 = 10_000;
 
 const CPU: &str = r#"100*(1-avg by(instance)(rate(node_cpu_seconds_total{mode="idle"}[10m])))"#;
 const MEMORY: &str = "100*(1-avg by(instance)(avg_over_time(node_memory_MemAvailable_bytes[10m])\

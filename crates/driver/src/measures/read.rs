@@ -8,6 +8,7 @@ use api::volcano::scheduler_conf::MetricsSource;
 use serde::Deserialize;
 
 use super::Part;
+use super::ask::NODES_MAX;
 
 /// Most values of an answer.
 const VALUES_MAX: usize = 100_000;
@@ -310,6 +311,9 @@ struct Aggregations {
 #[derive(Deserialize)]
 struct Buckets {
     buckets: Vec<Bucket>,
+    /// How much was measured of nodes beyond those that were asked for.
+    #[serde(default)]
+    sum_other_doc_count: u64,
 }
 
 #[derive(Deserialize)]
@@ -326,7 +330,12 @@ struct Average {
 
 fn buckets(searched: Searched, room: Room<'_>) -> Result<Reading, String> {
     let mut taking = Taking::default();
-    for bucket in bounded(searched.aggregations.nodes.buckets)? {
+    let nodes = searched.aggregations.nodes;
+    if nodes.sum_other_doc_count > 0 {
+        let why = format!("nodes beyond the first {NODES_MAX} are not told");
+        taking.reading.refuse(why);
+    }
+    for bucket in bounded(nodes.buckets)? {
         if room(&bucket.key).is_none() {
             continue;
         }

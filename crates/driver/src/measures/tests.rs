@@ -138,6 +138,16 @@ fn elasticsearch_tells_parts_of_one() {
     );
 }
 
+#[test]
+fn elasticsearch_says_where_it_tells_of_some_nodes_only() {
+    let answer = r#"{"aggregations": {"nodes": {"sum_other_doc_count": 40, "buckets": [
+        {"key": "n1", "doc_count": 3, "cpu": {"value": 0.25}, "memory": {"value": 0.5}}]}}}"#;
+    assert_eq!(
+        said(MetricsSource::Elasticsearch, Part::Both, answer),
+        "n1 250000 500000\n! 1\n! nodes beyond the first 10000 are not told"
+    );
+}
+
 fn measures() -> Measures {
     let conf = MetricsConf {
         source: Some(MetricsSource::Prometheus),
