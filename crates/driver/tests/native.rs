@@ -271,6 +271,11 @@ fn a_group_that_is_disrupted_whole_goes_as_a_whole_or_not_at_all() {
         let evicted = |line: &String| line.starts_with("Pod ") && line.contains(" Evict: ");
         let evicted = world.events().into_iter().filter(evicted).count();
         assert_eq!(evicted, if goes { 2 } else { 0 }, "{action}");
+        let told = told(&world).into_iter();
+        let told: Vec<String> = told.filter(|line| line.contains(" Evict: ")).collect();
+        let goes_for =
+            "PodGroup Normal Evict: 2 pods are evicted for ns/top, because of gangpreempt";
+        assert_eq!(told, [goes_for; 1][..usize::from(goes)]);
     }
 }
 
@@ -300,6 +305,63 @@ fn of_a_group_whose_pods_are_all_of_others_nothing_is_said() {
     pod(&mut world, "o-3", "kai-scheduler");
     world.pass_ms(60_000);
     assert_eq!(told(&world).len(), 1, "{:?}", told(&world));
+}
+
+#[test]
+fn a_group_whose_pods_name_several_schedulers_is_not_placed_and_says_so() {
+    let mut world = plane(true);
+    group(&mut world, &gang(2));
+    pod(&mut world, "p-0", "volcano");
+    world.pass_ms(2_000);
+    pod(&mut world, "o-0", "kai-scheduler");
+    pod(&mut world, "p-1", "volcano");
+    world.pass_ms(60_000);
+    assert_eq!(
+        (node_of(&world, "p-0"), node_of(&world, "p-1")),
+        (Value::Null, Value::Null)
+    );
+    assert_eq!(
+        &*condition(&world),
+        "PodGroupInitiallyScheduled False Unschedulable"
+    );
+    let shown = world.object(Kind::Pod, "p-1")["status"]["conditions"][0]["message"].clone();
+    let sentence = "its pods name several schedulers, and all of them have to name one";
+    let shown = shown.as_str().expect("a message");
+    assert!(shown.ends_with(sentence), "{shown}");
+    // What others place is theirs, and says nothing here.
+    let others = &world.object(Kind::Pod, "o-0")["status"]["conditions"];
+    assert_eq!(*others, Value::Null);
+
+    world.delete_object(Kind::Pod, "o-0");
+    world.pass_ms(2_000);
+    assert_eq!(
+        (node_of(&world, "p-0"), node_of(&world, "p-1")),
+        ("node-1".into(), "node-1".into())
+    );
+}
+
+#[test]
+fn that_binds_of_a_group_came_to_nothing_is_said_at_the_group() {
+    let mut world = plane(true);
+    group(&mut world, &gang(2));
+    let refused = || refusal(403, "Forbidden");
+    world
+        .refusals_of
+        .insert(Kind::Pod, vec![refused(), refused()].into());
+    for name in ["p-0", "p-1"] {
+        pod(&mut world, name, "volcano");
+    }
+    world.pass_ms(60_000);
+    let failed = told(&world).into_iter();
+    let failed: Vec<String> = failed
+        .filter(|line| line.contains("FailedScheduling"))
+        .collect();
+    let of = |name| {
+        format!(
+            "PodGroup Warning FailedScheduling: {name}: failed to bind to node node-1: the test says 403"
+        )
+    };
+    assert_eq!(failed, [of("p-0"), of("p-1")]);
 }
 
 #[test]

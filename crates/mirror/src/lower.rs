@@ -16,7 +16,6 @@ use api::core::{Pod, TextMap};
 use api::intent::{Action, Intent, ObjectKey, Part};
 use api::kind::Kind;
 use api::time::Time;
-use api::volcano::PodGroup;
 use model::{
     ClaimLack, DeviceLack, Eviction, GangId, Missing, Nomination, Phase, Place, Plan, Reason,
     Refusal, Tables, TaskId, TaskWait, WriteId,
@@ -257,10 +256,8 @@ impl Mirror {
             }
         }
         for ((gang, beneficiary, cause), victims) in groups {
-            let group = tables.find_gang(gang).and_then(|gang| {
-                let key = &gang.spec.key;
-                self.get::<PodGroup>(&key.namespace, &key.name)
-            });
+            let group = tables.find_gang(gang);
+            let group = group.and_then(|gang| self.group_of(&gang.spec.key));
             if let (Some(group), Some(whom)) = (group, tables.find_gang(beneficiary)) {
                 let told = note::evicted_group(group, victims, whom, cause, voice);
                 lowered.notes.push(told);
@@ -307,8 +304,7 @@ impl Mirror {
             }
         }
         let group = in_group.and_then(|(gang, first)| {
-            let key = &tables.find_gang(gang)?.spec.key;
-            let group = self.get::<PodGroup>(&key.namespace, &key.name)?;
+            let group = self.group_of(&tables.find_gang(gang)?.spec.key)?;
             Some((group, first))
         });
         if let Some((group, first)) = group {
@@ -316,7 +312,7 @@ impl Mirror {
                 1 => first,
                 count => format!("{count} pods of the gang come to no node; {first}"),
             };
-            note::gang_not_placed(&group.metadata, &message, voice, &mut told);
+            note::gang_not_placed(group, &message, voice, &mut told);
         }
         told
     }

@@ -126,6 +126,9 @@ pub enum Ownership {
     /// Ours: everything about it is decided here.
     #[default]
     Ours,
+    /// Ours, but that there are pods of other schedulers among its own: it could not start as one, and none of
+    /// it is placed.
+    Shared,
     /// Nobody's yet, as far as can be seen: it may be let in, and nothing else is said of it.
     Unclaimed,
     /// Another scheduler's: what it holds counts in its queue, and nothing is decided about it.

@@ -149,6 +149,8 @@ pub enum Reason {
         /// The resources that are short, by name.
         short: Vec<Arc<str>>,
     },
+    /// The gang's pods name several schedulers: none can start it as one.
+    SeveralSchedulers,
     /// What the gang says of which roles are to be together is ignored. It does not wait for that.
     TaskTopologyIgnored {
         /// What is wrong with it.
@@ -210,6 +212,7 @@ impl Reason {
             Reason::QueueNotOpen { .. } => "QueueNotOpen",
             Reason::QueueOverused { .. } => "QueueOverused",
             Reason::QueueQuota { .. } => "QueueQuota",
+            Reason::SeveralSchedulers => "SeveralSchedulers",
             Reason::TaskTopologyIgnored { .. } => "TaskTopologyIgnored",
             Reason::WaitsForAnswer { .. } => "WaitsForAnswer",
             Reason::WaitsForDrain { .. } => "WaitsForDrain",
@@ -302,6 +305,9 @@ impl Reason {
                 format!("its PodGroup {group} does not exist: it is placed once there is one")
             }
             Reason::QueueMissing { queue } => format!("queue {queue} does not exist"),
+            Reason::SeveralSchedulers => {
+                "its pods name several schedulers, and all of them have to name one".to_owned()
+            }
             Reason::QueueNotOpen { queue, state } => {
                 format!("queue {queue} is {}, not Open", state.word())
             }

@@ -13,8 +13,8 @@ use std::cmp::Ordering;
 use std::collections::{BTreeMap, BTreeSet};
 
 use model::{
-    CardFamily, Counted, DomainId, GangId, Grant, LocalTime, NodeId, QueueId, Reason, Shape,
-    Tables, TaskId, Time,
+    CardFamily, Counted, DomainId, GangId, Grant, LocalTime, NodeId, Ownership, QueueId, Reason,
+    Shape, Tables, TaskId, Time,
 };
 
 use crate::actions::bundles::Reach;
@@ -531,6 +531,9 @@ impl Rules {
     }
 
     pub(crate) fn job_valid(&self, view: View<'_>, gang: GangId) -> Option<Reason> {
+        if view.tables.gang(gang).spec.ownership == Ownership::Shared {
+            return Some(Reason::SeveralSchedulers);
+        }
         self.flat
             .iter()
             .filter_map(|p| p.job_valid)

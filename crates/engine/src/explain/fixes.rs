@@ -159,6 +159,7 @@ fn drafts(case: &mut Case<'_, '_>, reason: &Reason) -> Vec<Draft> {
         | Reason::GroupMissing { .. }
         | Reason::WaitsForAnswer { .. }
         | Reason::NodeOverused { .. }
+        | Reason::SeveralSchedulers
         | Reason::TaskTopologyIgnored { .. }
         | Reason::ZoneClosed { .. } => Vec::new(),
     }

@@ -376,6 +376,7 @@ impl World {
                     gang.status.phase = GangPhase::Inqueue;
                 }
                 "others" => gang.ownership = Ownership::Others,
+                "shared" => gang.ownership = Ownership::Shared,
                 "unclaimed" => gang.ownership = Ownership::Unclaimed,
                 "own-priority" => gang.priority = Some(value.parse().expect("a priority")),
                 "tier" => gang.closeness = Some(parse::closeness(value)),

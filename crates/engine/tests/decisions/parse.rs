@@ -53,7 +53,7 @@
 //! argument binpack binpack.cpu=3       a wrong one is told, and what counts instead
 //! gang a/t : 1 x cpu=1 up-to=cpu:3,mem:1Gi      its limits, for whoever looks at them
 //! gang a/t : 1 x stands-in=cpu:300m,mem:600Mi      what counts for containers that request none
-//! alter a/t min=1 class=low preemptable status-gone      somebody edits a gang; without its status, too
+//! alter a/t min=1 class=low preemptable ours status-gone   somebody edits a gang; without its status, too
 //! nominate a/t-0                       its status names the node that it is promised
 //! conditions a/t                      what each of its tasks was told
 //! refuse a/t-0 (its next bind) | drop node n1 | drop gang a/t | explain a/t | show queue q

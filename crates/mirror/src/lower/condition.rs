@@ -39,6 +39,7 @@ pub(super) fn reason_word(reason: &Reason) -> &'static str {
         | Reason::QueueNotOpen { .. }
         | Reason::QueueOverused { .. }
         | Reason::QueueQuota { .. }
+        | Reason::SeveralSchedulers
         | Reason::TaskTopologyIgnored { .. }
         | Reason::WaitsForAnswer { .. }
         | Reason::WaitsForDrain { .. }
@@ -77,6 +78,7 @@ pub(super) fn gang_message(tables: &Tables, gang: &Gang, reason: &Reason) -> Str
         | Reason::QueueMissing { .. }
         | Reason::QueueNotOpen { .. }
         | Reason::QueueOverused { .. }
+        | Reason::SeveralSchedulers
         | Reason::TaskTopologyIgnored { .. }
         | Reason::WaitsForAnswer { .. }
         | Reason::WaitsForDrain { .. }

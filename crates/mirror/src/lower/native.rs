@@ -4,15 +4,17 @@
 use api::core::{DISRUPTION_TARGET, DatedCondition, Pod};
 use api::intent::{Intent, ObjectKey, Part};
 use api::kind::Kind;
+use api::meta::ObjectMeta;
 use api::native::{INITIALLY_SCHEDULED, PodGroup, SCHEDULED_REASON, UNSCHEDULABLE_REASON};
 use api::time::Time;
-use model::{Gang, StatusWrite, Tables, Verdict};
+use api::volcano;
+use model::{Gang, Key, StatusWrite, Tables, Verdict};
 use serde_json::{Value, json};
 
 use super::evict::TARGET_REASON;
 use super::{Lowered, Voice, condition, note, patched};
 use crate::held::Mirror;
-use crate::rows::group_name;
+use crate::rows::{NATIVE, group_name};
 
 /// A group that goes as a whole: its status is to say so.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -26,6 +28,20 @@ pub struct Disruption {
 }
 
 impl Mirror {
+    /// The object of a gang, Volcano's or of Kubernetes' own, if there is one.
+    pub(super) fn group_of(&self, gang: &Key) -> Option<(Kind, &ObjectMeta)> {
+        match gang.name.strip_prefix(NATIVE) {
+            Some(name) => {
+                let group = self.get::<PodGroup>(&gang.namespace, name)?;
+                Some((Kind::NativeGroup, &group.metadata))
+            }
+            None => {
+                let group = self.get::<volcano::PodGroup>(&gang.namespace, &gang.name)?;
+                Some((Kind::PodGroup, &group.metadata))
+            }
+        }
+    }
+
     /// What the group of a victim is to say: nothing where the pod may go by itself.
     pub(super) fn disruption(&self, pod: &Pod, message: &str) -> Option<Disruption> {
         let group = self.get::<PodGroup>(&pod.metadata.namespace, pod.native_group()?)?;

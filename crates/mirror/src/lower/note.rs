@@ -5,10 +5,10 @@ use api::events::{self, Involved, Note, Tone};
 use api::intent::Intent;
 use api::kind::Kind;
 use api::meta::ObjectMeta;
-use api::volcano::PodGroup;
 use model::{Eviction, Gang, Reason, Sake};
 
 use super::{Voice, condition};
+use crate::rows::group_name;
 
 /// A gang's condition has changed: said on the PodGroup in upstream's words and, where a job owns
 /// it, on the job in plain words, unless `said` (the plain words of the condition up to now) are the same:
@@ -58,12 +58,12 @@ fn owner(meta: &ObjectMeta) -> Option<Involved<'_>> {
 
 /// What a group's people should know though it does not wait for it: on the group and on its owner.
 pub(super) fn remark(
-    group: &ObjectMeta,
+    (kind, group): (Kind, &ObjectMeta),
     reason: &Reason,
     voice: Voice<'_>,
     notes: &mut Vec<Intent>,
 ) {
-    let on = std::iter::once(involved(Kind::PodGroup, group)).chain(owner(group));
+    let on = std::iter::once(involved(kind, group)).chain(owner(group));
     let sentence = reason.sentence();
     notes.extend(on.map(|on| say(&on, Tone::Warning, reason.code(), &sentence, voice)));
 }
@@ -85,12 +85,12 @@ pub(super) fn not_placed(pod: &Pod, message: &str, voice: Voice<'_>) -> Intent {
 
 /// The same of pods of a gang, told once for all of them: on the group and on its owner.
 pub(super) fn gang_not_placed(
-    group: &ObjectMeta,
+    (kind, group): (Kind, &ObjectMeta),
     message: &str,
     voice: Voice<'_>,
     notes: &mut Vec<Intent>,
 ) {
-    let on = std::iter::once(involved(Kind::PodGroup, group)).chain(owner(group));
+    let on = std::iter::once(involved(kind, group)).chain(owner(group));
     notes.extend(on.map(|on| say(&on, Tone::Warning, "FailedScheduling", message, voice)));
 }
 
@@ -128,7 +128,7 @@ pub(super) fn evicted(pod: &Pod, message: &str, voice: Voice<'_>) -> Intent {
 /// The victims of one group: how many go, and for whom. What a gang of another namespace is called is
 /// nobody's business here; its queue is everybody's.
 pub(super) fn evicted_group(
-    group: &PodGroup,
+    (kind, group): (Kind, &ObjectMeta),
     victims: usize,
     whom: &Gang,
     cause: &str,
@@ -136,12 +136,12 @@ pub(super) fn evicted_group(
 ) -> Intent {
     let pods = if victims == 1 { "pod is" } else { "pods are" };
     let whom = &whom.spec;
-    let whom = match *whom.key.namespace == *group.metadata.namespace {
-        true => whom.key.to_string(),
+    let whom = match *whom.key.namespace == *group.namespace {
+        true => format!("{}/{}", whom.key.namespace, group_name(&whom.key)),
         false => format!("a gang of another namespace (queue {})", whom.queue),
     };
     let message = format!("{victims} {pods} evicted for {whom}, because of {cause}");
-    let on_group = involved(Kind::PodGroup, &group.metadata);
+    let on_group = involved(kind, group);
     say(&on_group, Tone::Normal, "Evict", &message, voice)
 }
 

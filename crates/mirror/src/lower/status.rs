@@ -104,10 +104,9 @@ impl Mirror {
         voice: Voice<'_>,
         lowered: &mut Lowered,
     ) {
-        let spec = tables.find_gang(remark.gang).map(|gang| &gang.spec);
-        let group = spec.and_then(|spec| self.get::<PodGroup>(&spec.key.namespace, &spec.key.name));
-        if let Some(group) = group {
-            note::remark(&group.metadata, &remark.reason, voice, &mut lowered.notes);
+        let gang = tables.find_gang(remark.gang);
+        if let Some(group) = gang.and_then(|gang| self.group_of(&gang.spec.key)) {
+            note::remark(group, &remark.reason, voice, &mut lowered.notes);
         }
     }
 
@@ -156,7 +155,8 @@ impl Mirror {
                 continue;
             }
             let message = format!("tasks beyond the minimum wait: {sentence}");
-            note::gang_not_placed(&group.metadata, &message, voice, &mut lowered.notes);
+            let group = (Kind::PodGroup, &group.metadata);
+            note::gang_not_placed(group, &message, voice, &mut lowered.notes);
         }
     }
 

@@ -63,17 +63,25 @@ impl Rows {
         self.put_members(mirror, namespace, name, tables);
     }
 
-    /// Whose a group is: that of whoever places pods of it. Kubernetes says nothing of one without any.
+    /// Whose a group is: that of whoever places its pods, all of which name one scheduler. Kubernetes says
+    /// nothing of one without any.
     fn ownership_of_native(&self, mirror: &Mirror, group: &PodGroup) -> Ownership {
         let meta = &group.metadata;
         let pods = mirror.indexed::<Pod>(Index::PodNativeGroup, &meta.namespace, &meta.name);
-        let mut pods = pods.peekable();
-        if pods.peek().is_none() {
-            return Ownership::Unclaimed;
+        let (mut ours, mut others) = (false, false);
+        for pod in pods {
+            match self.is_of_native(pod) {
+                true => ours = true,
+                false => others = true,
+            }
+            if ours && others {
+                return Ownership::Shared;
+            }
         }
-        match pods.any(|pod| self.is_of_native(pod)) {
-            true => Ownership::Ours,
-            false => Ownership::Others,
+        match (ours, others) {
+            (true, _) => Ownership::Ours,
+            (false, true) => Ownership::Others,
+            (false, false) => Ownership::Unclaimed,
         }
     }
 
@@ -122,8 +130,14 @@ impl Rows {
         let shown = shown
             .filter(|gang| gang.known)
             .map(|gang| gang.spec.ownership);
-        let mut pods = mirror.keys(Index::PodNativeGroup, namespace, name);
-        if is_settled(shown, joined, || pods.next().is_some()) {
+        let mut pods = mirror.indexed::<Pod>(Index::PodNativeGroup, namespace, name);
+        // Not all pods of a large group are looked at for each of them that comes or goes.
+        let is_settled = match (shown, joined) {
+            (Some(Ownership::Shared), Some(_)) => true,
+            (Some(Ownership::Ours), None) => pods.any(|pod| self.is_of_native(pod)),
+            _ => is_settled(shown, joined, || pods.next().is_some()),
+        };
+        if is_settled {
             return;
         }
         let ownership = self.ownership_of_native(mirror, group);
