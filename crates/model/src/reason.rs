@@ -5,6 +5,7 @@
 
 mod alike;
 mod lacks;
+mod misplaced;
 
 use std::fmt::Write as _;
 use std::sync::Arc;
@@ -20,6 +21,7 @@ use crate::topology::{Highest, Within};
 
 pub use alike::told_alike;
 pub use lacks::{CardLack, DeviceLack, GroupLack};
+pub use misplaced::Misplaced;
 
 /// Why a gang or a task waits, or has to leave its node. Every variant occurs in a scenario of `placement`.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -290,17 +292,7 @@ impl Reason {
                 let names: Vec<_> = short.iter().map(|it| it.requested.name.clone()).collect();
                 format!("quota {quota} has too little {} left", list(&names))
             }
-            Reason::QueueMisplaced { queue, why } => match why {
-                Misplaced::AboveOthers => {
-                    format!("queue {queue} has queues below it, and only leaves take work")
-                }
-                Misplaced::Astray { at, parent } if at == queue => format!(
-                    "queue {queue} does not hang on the tree: its parent {parent} is missing or below it"
-                ),
-                Misplaced::Astray { at, parent } => format!(
-                    "queue {queue} does not hang on the tree: {at} above it names the parent {parent}, which is missing or below it"
-                ),
-            },
+            Reason::QueueMisplaced { queue, why } => why.sentence(queue),
             Reason::GroupMissing { group } => {
                 format!("its PodGroup {group} does not exist: it is placed once there is one")
             }
@@ -352,20 +344,6 @@ impl Reason {
             }
         }
     }
-}
-
-/// What is wrong with a queue's place in the tree.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub enum Misplaced {
-    /// Work is in a queue that has children.
-    AboveOthers,
-    /// The queue, or one above it, names a parent that does not exist or that is below it.
-    Astray {
-        /// Which queue names it: the one itself, or one above it.
-        at: Arc<str>,
-        /// The parent that is named.
-        parent: Arc<str>,
-    },
 }
 
 /// What is known about tasks that find no node.
