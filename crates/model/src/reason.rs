@@ -65,10 +65,12 @@ pub enum Reason {
     NotEnoughPodsOfTask {
         /// The role.
         role: Arc<str>,
-        /// Tasks there are.
+        /// Tasks there are that have not failed.
         have: u32,
         /// Tasks there must be.
         min: u32,
+        /// Tasks that are there still and have failed.
+        failed: u32,
     },
     /// The gang has fewer whole groups of tasks than it starts with.
     NotEnoughSubGroups {
@@ -81,10 +83,12 @@ pub enum Reason {
     },
     /// The gang has fewer tasks than its minimum.
     NotEnoughTasks {
-        /// Tasks there are.
+        /// Tasks there are that have not failed.
         have: u32,
         /// Tasks there must be.
         min: u32,
+        /// Tasks that are there still and have failed.
+        failed: u32,
     },
     /// The task's node is used more than it should be, and others have room.
     NodeOverused {
@@ -254,9 +258,15 @@ impl Reason {
                     false => format!("there is no hyper-node of {tier}"),
                 }
             }
-            Reason::NotEnoughPodsOfTask { role, have, min } => {
+            Reason::NotEnoughPodsOfTask {
+                role,
+                have,
+                min,
+                failed,
+            } => {
+                let left = left(*failed);
                 format!(
-                    "{have} of the {} of {role} exist",
+                    "{have} of the {} of {role} {left}",
                     count(*min, "pod", "pods")
                 )
             }
@@ -266,9 +276,10 @@ impl Reason {
                     count(*min, "group", "groups")
                 )
             }
-            Reason::NotEnoughTasks { have, min } => {
+            Reason::NotEnoughTasks { have, min, failed } => {
+                let left = left(*failed);
                 format!(
-                    "{have} of the {} it starts with exist",
+                    "{have} of the {} it starts with {left}",
                     count(*min, "task", "tasks")
                 )
             }
@@ -671,6 +682,14 @@ impl Refusal {
             Refusal::TooManyPods => "without a pod slot".to_owned(),
             Refusal::Insufficient { resource } => format!("without enough {resource}"),
         }
+    }
+}
+
+/// What is said of tasks of which there are too few: a failed one is there, but does not count.
+fn left(failed: u32) -> String {
+    match failed {
+        0 => "exist".to_owned(),
+        failed => format!("are left, {} failed", count(failed, "has", "have")),
     }
 }
 

@@ -135,7 +135,9 @@ fn drafts(case: &mut Case<'_, '_>, reason: &Reason) -> Vec<Draft> {
             vec![open(case.tables, queue)]
         }
         Reason::NotEnoughTasks { have, .. } => fewer(case, *have).into_iter().collect(),
-        Reason::NotEnoughPodsOfTask { role, have, min } => {
+        Reason::NotEnoughPodsOfTask {
+            role, have, min, ..
+        } => {
             vec![fewer_of(case, role, *have, *min)]
         }
         Reason::Gated { .. } => vec![ungated(case)],

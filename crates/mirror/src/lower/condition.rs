@@ -55,7 +55,7 @@ pub(super) fn gang_message(tables: &Tables, gang: &Gang, reason: &Reason) -> Str
         Reason::NotEnoughPodsOfTask { .. } => {
             "Not enough valid pods of each task for gang-scheduling".to_owned()
         }
-        Reason::NotEnoughTasks { have, min } => {
+        Reason::NotEnoughTasks { have, min, .. } => {
             format!("Not enough valid tasks for gang-scheduling, valid: {have}, min: {min}")
         }
         Reason::Overcommitted { .. }
@@ -386,7 +386,7 @@ pub(super) fn pod_message(tables: &Tables, pod: &Pod, wait: &TaskWait) -> String
         ),
         // What one task of a shape does not find, no other one does.
         Reason::NoFit(no_fit) if is_like(tables, wait.task, no_fit) => fit_error(no_fit),
-        Reason::NotEnoughTasks { have, min } => {
+        Reason::NotEnoughTasks { have, min, .. } => {
             format!("Not enough valid tasks for gang-scheduling, valid: {have}, min: {min}.")
         }
         reason => match group_of(tables, wait.task) {

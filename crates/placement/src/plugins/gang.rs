@@ -4,7 +4,7 @@ use std::cmp::Ordering;
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
-use model::{GangId, Phase, Reason, Tables, Task, TaskId, Time};
+use model::{Census, GangId, Phase, Reason, Tables, Task, TaskId, Time};
 
 use crate::arguments::Asked;
 use crate::parts;
@@ -78,14 +78,15 @@ fn job_order(view: View<'_>, a: GangId, b: GangId) -> Ordering {
 
 fn job_valid(view: View<'_>, id: GangId) -> Option<Reason> {
     let gang = view.tables.gang(id);
-    let alive = view.tables.ready(id) + gang.census.waiting();
     for (role, min) in role_minima(view.tables, id) {
-        let have = ready_of(view.tables, id, role, min) + gang.of_role(role).waiting();
+        let spent = view.tables.spent(id, min, Some(role));
+        let (have, failed) = valid_and_failed(&gang.of_role(role), spent);
         if have < min {
             return Some(Reason::NotEnoughPodsOfTask {
                 role: role.clone(),
                 have,
                 min,
+                failed,
             });
         }
     }
@@ -94,7 +95,16 @@ fn job_valid(view: View<'_>, id: GangId) -> Option<Reason> {
         return Some(Reason::NotEnoughSubGroups { name, have, min });
     }
     let min = gang.spec.min_member;
-    (alive < min).then_some(Reason::NotEnoughTasks { have: alive, min })
+    let spent = view.tables.spent(id, min, None);
+    let (have, failed) = valid_and_failed(&gang.census, spent);
+    (have < min).then_some(Reason::NotEnoughTasks { have, min, failed })
+}
+
+/// How many tasks count towards a minimum, and how many have failed and do not: of those that have, so many
+/// had their part in the start.
+fn valid_and_failed(census: &Census, spent: u32) -> (u32, u32) {
+    let failed = census.count(Phase::Failed).saturating_sub(spent);
+    (census.settled() + spent + census.waiting(), failed)
 }
 
 fn job_ready(view: View<'_>, id: GangId) -> bool {

@@ -151,7 +151,11 @@ fn every_reason_has_upstreams_words_and_ends_in_the_plain_sentence() {
             ),
         ),
         (
-            Reason::NotEnoughTasks { have: 3, min: 5 },
+            Reason::NotEnoughTasks {
+                have: 3,
+                min: 5,
+                failed: 2,
+            },
             "NotEnoughTasks",
             "Not enough valid tasks for gang-scheduling, valid: 3, min: 5.".to_owned(),
         ),
@@ -160,6 +164,7 @@ fn every_reason_has_upstreams_words_and_ends_in_the_plain_sentence() {
                 role: "worker".into(),
                 have: 3,
                 min: 4,
+                failed: 0,
             },
             "NotEnoughPodsOfTask",
             "Not enough valid pods of each task for gang-scheduling.".to_owned(),
