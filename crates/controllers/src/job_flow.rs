@@ -216,6 +216,7 @@ impl<'a> View<'a> {
             _ => {}
         }
         if !is_over(phase) {
+            step.intents.extend(self.strange_probes());
             self.start(&mut step);
         }
         step
@@ -245,17 +246,42 @@ impl<'a> View<'a> {
 
     /// How the targets stand of each job that is still to be made.
     fn waiting(&self) -> Vec<(&Member<'a>, Vec<Stands>)> {
+        let standing = self.to_make().into_iter().map(|(member, targets)| {
+            let stands = |target| probe::of(self.inputs.mirror, member.flow.probe(), target);
+            (member, targets.into_iter().map(stands).collect())
+        });
+        standing.collect()
+    }
+
+    /// The jobs that are still to be made, each with its targets.
+    fn to_make(&self) -> Vec<(&Member<'a>, Vec<&Member<'a>>)> {
         let by_flow: BTreeMap<&str, &Member<'_>> = (self.members.iter())
             .map(|member| (&*member.flow.name, member))
             .collect();
         let to_make = self.members.iter().filter(|it| it.phase().is_none());
-        let standing = to_make.map(|member| {
+        let with_targets = to_make.map(|member| {
             let targets = member.flow.targets().iter();
-            let targets = targets.filter_map(|name| by_flow.get(&**name));
-            let stands = |target| probe::of(self.inputs.mirror, member.flow.probe(), target);
-            (member, targets.map(|target| stands(target)).collect())
+            let targets = targets.filter_map(|name| by_flow.get(&**name).copied());
+            (member, targets.collect())
         });
-        standing.collect()
+        with_targets.collect()
+    }
+
+    /// Tells of probes that name tasks which nobody has: whoever wrote them waits for something else than
+    /// he thinks.
+    fn strange_probes(&self) -> Vec<Intent> {
+        let told = self.to_make().into_iter().filter_map(|(member, targets)| {
+            let tasks = probe::strange_tasks(member.flow.probe()?, &targets);
+            (!tasks.is_empty()).then(|| {
+                let message = format!(
+                    "flow {} probes tasks that none of its targets has ({}): a target without a probed task is waited for until it has completed",
+                    member.flow.name,
+                    graph::listed(tasks.into_iter())
+                );
+                self.warning("InvalidFlow", &message)
+            })
+        });
+        told.collect()
     }
 
     /// What has to be asked before it can be told whose turn it is. Nobody is asked for a job that

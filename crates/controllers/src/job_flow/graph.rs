@@ -43,13 +43,18 @@ pub(super) fn check<'a>(flows: impl Iterator<Item = &'a Flow> + Clone) -> Result
     if open.is_empty() {
         return Ok(());
     }
-    let names: Vec<&str> = open.keys().copied().take(TOLD_MAX).collect();
-    let rest = match open.len().saturating_sub(TOLD_MAX) {
+    Err(format!(
+        "flows wait for each other in a circle, or for such ones: {}",
+        listed(open.keys().copied())
+    ))
+}
+
+/// Some of the names, and how many more there are.
+pub(super) fn listed<'a>(names: impl ExactSizeIterator<Item = &'a str>) -> String {
+    let rest = match names.len().saturating_sub(TOLD_MAX) {
         0 => String::new(),
         more => format!(" and {more} more"),
     };
-    Err(format!(
-        "flows wait for each other in a circle, or for such ones: {}{rest}",
-        names.join(", ")
-    ))
+    let names: Vec<&str> = names.take(TOLD_MAX).collect();
+    format!("{}{rest}", names.join(", "))
 }

@@ -4,6 +4,7 @@
 //! the probe says of its tasks holds; a target of which it says nothing is waited for until it has
 //! completed. Pods are asked over the network once everything else holds, in turns.
 
+use std::collections::BTreeSet;
 use std::sync::Arc;
 
 use api::core::{Pod, PodPhase};
@@ -72,13 +73,31 @@ pub(super) fn of(mirror: &Mirror, probe: Option<&FlowProbe>, target: &Member<'_>
     }
 }
 
+/// The tasks that a probe names and that none of these targets has; none while one of them has no job
+/// here, whose tasks they may be.
+pub(super) fn strange_tasks<'a>(
+    probe: &'a FlowProbe,
+    targets: &[&Member<'_>],
+) -> BTreeSet<&'a str> {
+    let jobs: Option<Vec<&Arc<Job>>> = targets.iter().map(|target| target.job).collect();
+    let Some(jobs) = jobs else {
+        return BTreeSet::new();
+    };
+    let is_strange = |name: &&str| jobs.iter().all(|job| tasks(job, name).next().is_none());
+    names(probe).filter(is_strange).collect()
+}
+
 /// Whether a probe says anything of a job.
 fn concerns(probe: &FlowProbe, job: &Job) -> bool {
-    let phases = probe.task_status_list.iter().map(|it| &it.task_name);
-    let requests = probe.http_get_list.iter().map(|it| &it.task_name);
-    let ports = probe.tcp_socket_list.iter().map(|it| &it.task_name);
-    let mut names = phases.chain(requests).chain(ports);
-    names.any(|name| tasks(job, name).next().is_some())
+    names(probe).any(|name| tasks(job, name).next().is_some())
+}
+
+/// The names by which a probe speaks of tasks.
+fn names(probe: &FlowProbe) -> impl Iterator<Item = &str> {
+    let phases = probe.task_status_list.iter().map(|it| &*it.task_name);
+    let requests = probe.http_get_list.iter().map(|it| &*it.task_name);
+    let ports = probe.tcp_socket_list.iter().map(|it| &*it.task_name);
+    phases.chain(requests).chain(ports)
 }
 
 /// The tasks that are meant by a name; by none, all of them.
