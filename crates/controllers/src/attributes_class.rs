@@ -14,6 +14,7 @@ use crate::{Controller, Inputs, Step, write};
 pub const CONTROLLER: Controller = Controller {
     name: "attributes-class",
     component: "volumeattributesclass-protection-controller",
+    tells_refused: &[],
     watches: &[
         Kind::PersistentVolume,
         Kind::PersistentVolumeClaim,

@@ -34,6 +34,7 @@ use count::Count;
 pub const CONTROLLER: Controller = Controller {
     name: "batch_job",
     component: "job-controller",
+    tells_refused: &[],
     watches: &[Kind::BatchJob, Kind::Pod],
     keys,
     step,

@@ -28,6 +28,7 @@ pub(crate) use volume::is_directory;
 pub const CONTROLLER: Controller = Controller {
     name: "claim",
     component: "persistentvolume-controller",
+    tells_refused: &[],
     watches: &[
         Kind::Node,
         Kind::PersistentVolume,

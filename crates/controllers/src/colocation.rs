@@ -20,6 +20,7 @@ use crate::{Controller, Inputs, Step, write};
 pub const CONTROLLER: Controller = Controller {
     name: "colocation",
     component: "vc-controller-manager",
+    tells_refused: &[],
     watches: &[Kind::ColocationConfiguration, Kind::Pod],
     keys,
     step,

@@ -28,6 +28,7 @@ use missed::{Latest, Missed};
 pub const BATCH: Controller = Controller {
     name: "cron_job",
     component: family::BATCH.component,
+    tells_refused: &[family::BATCH.job],
     watches: &[Kind::BatchCronJob, Kind::BatchJob],
     keys: |_, change, keys| family_keys(&family::BATCH, change, keys),
     step: |inputs| step(&family::BATCH, inputs),
@@ -37,6 +38,7 @@ pub const BATCH: Controller = Controller {
 pub const VOLCANO: Controller = Controller {
     name: "vc_cron_job",
     component: family::VOLCANO.component,
+    tells_refused: &[family::VOLCANO.job],
     watches: &[Kind::Queue, Kind::VcCronJob, Kind::VcJob],
     keys: |_, change, keys| match change.kind() {
         // Whoever's job was refused for its queue waits for it by name.
@@ -385,9 +387,11 @@ impl View<'_> {
             };
         }
         let mut intents = vec![write::create(self.family.job, body)];
-        let mut last = self.inputs.last.refused.iter();
-        if let Some(refused) = last.find(|it| it.target == key) {
+        // The job that was refused may be that of a time before.
+        let is_job = |it: &&Refused| it.verb == "create" && it.target.kind == self.family.job;
+        if let Some(refused) = self.inputs.last.refused.iter().find(is_job) {
             let message = (self.family.texts.refused)(&refused.message);
+            let occasion = self.occasion(&refused.target.name);
             intents.push(occasion.warning("FailedCreate", &message, now));
         }
         Start {

@@ -24,6 +24,7 @@ mod status;
 pub const CONTROLLER: Controller = Controller {
     name: "deployment",
     component: "deployment-controller",
+    tells_refused: &[],
     watches: &[Kind::Deployment, Kind::Pod, Kind::ReplicaSet],
     keys,
     step,

@@ -21,6 +21,7 @@ use crate::{Controller, Inputs, Step, conditions, write};
 pub const CONTROLLER: Controller = Controller {
     name: "disruption_budget",
     component: "controllermanager",
+    tells_refused: &[],
     watches: &[
         Kind::Deployment,
         Kind::Pod,

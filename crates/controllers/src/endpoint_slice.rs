@@ -20,6 +20,7 @@ use crate::{Controller, Inputs, Step, child, write};
 pub const CONTROLLER: Controller = Controller {
     name: "endpoint_slice",
     component: "endpoint-slice-controller",
+    tells_refused: &[],
     watches: &[Kind::EndpointSlice, Kind::Node, Kind::Pod, Kind::Service],
     keys,
     step,

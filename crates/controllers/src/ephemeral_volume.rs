@@ -19,6 +19,7 @@ use crate::{Controller, Inputs, Step, write};
 pub const CONTROLLER: Controller = Controller {
     name: "ephemeral_volume",
     component: "ephemeral_volume",
+    tells_refused: &[],
     watches: &[Kind::PersistentVolumeClaim, Kind::Pod],
     keys,
     step,

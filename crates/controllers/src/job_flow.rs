@@ -31,6 +31,7 @@ use probe::Stands;
 pub const CONTROLLER: Controller = Controller {
     name: "job_flow",
     component: "vc-controller-manager",
+    tells_refused: &[Kind::VcJob],
     watches: &[
         Kind::JobFlow,
         Kind::JobTemplate,

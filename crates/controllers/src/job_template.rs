@@ -14,6 +14,7 @@ use crate::{Controller, Inputs, Step, write};
 pub const CONTROLLER: Controller = Controller {
     name: "job_template",
     component: "vc-controller-manager",
+    tells_refused: &[],
     watches: &[Kind::JobTemplate, Kind::VcJob],
     keys,
     step,

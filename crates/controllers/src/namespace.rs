@@ -19,6 +19,7 @@ use crate::{Controller, Inputs, Step, write};
 pub const CONTROLLER: Controller = Controller {
     name: "namespace",
     component: "namespace-controller",
+    tells_refused: &[],
     watches: &WATCHED,
     keys,
     step,

@@ -21,6 +21,7 @@ use crate::{Controller, Inputs, Step, write};
 pub const CONTROLLER: Controller = Controller {
     name: "node_health",
     component: "node-controller",
+    tells_refused: &[],
     watches: &[Kind::Lease, Kind::Node, Kind::Pod],
     keys,
     step,

@@ -16,6 +16,7 @@ use crate::{Controller, Inputs, Outcome, Step, write};
 pub const CONTROLLER: Controller = Controller {
     name: "ownership_gc",
     component: "garbage-collector-controller",
+    tells_refused: &[],
     watches: &WATCHED,
     keys,
     step,

@@ -13,6 +13,7 @@ use crate::{Controller, Inputs, Step, write};
 pub const CONTROLLER: Controller = Controller {
     name: "pod_gc",
     component: "pod-garbage-collector",
+    tells_refused: &[],
     watches: &[Kind::Node, Kind::Pod],
     keys,
     step,

@@ -34,6 +34,7 @@ const OWNERS: [Kind; 4] = [
 pub const CONTROLLER: Controller = Controller {
     name: "podgroup",
     component: "vc-controller-manager",
+    tells_refused: &[],
     watches: &[
         Kind::BatchJob,
         Kind::DaemonSet,

@@ -16,6 +16,7 @@ use crate::{Controller, Inputs, Step, command, write};
 pub const CONTROLLER: Controller = Controller {
     name: "queue",
     component: "vc-controller-manager",
+    tells_refused: &[],
     watches: &[Kind::Command, Kind::PodGroup, Kind::Queue],
     keys,
     step,

@@ -20,6 +20,7 @@ use crate::{Controller, Inputs, Step, child, write};
 pub const CONTROLLER: Controller = Controller {
     name: "replica_set",
     component: "replicaset-controller",
+    tells_refused: &[],
     watches: &[Kind::Pod, Kind::ReplicaSet],
     keys,
     step,

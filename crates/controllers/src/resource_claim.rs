@@ -31,6 +31,7 @@ use crate::{Controller, Inputs, Step, write};
 pub const CONTROLLER: Controller = Controller {
     name: "resource_claim",
     component: "resource_claim",
+    tells_refused: &[],
     watches: &[
         Kind::NativeGroup,
         Kind::Pod,

@@ -20,6 +20,7 @@ use crate::{Controller, Inputs, Step, write};
 pub const CONTROLLER: Controller = Controller {
     name: "resource_quota",
     component: "resourcequota-controller",
+    tells_refused: &[],
     watches: &WATCHED,
     keys,
     step,

@@ -17,6 +17,9 @@ pub struct Controller {
     pub name: &'static str,
     /// Who speaks in its events.
     pub component: &'static str,
+    /// Of which kinds its steps tell in events that one could not be made ([`Last::refused`]): nobody else
+    /// tells it then.
+    pub tells_refused: &'static [Kind],
     /// The kinds that a step looks at: where it runs alone, nothing else is known. Those whose events
     /// wake nobody are among them.
     pub watches: &'static [Kind],
@@ -81,7 +84,8 @@ impl Looked {
     }
 }
 
-/// What became of the writes of a key's last step. Empty after a success, and after a restart.
+/// What became of the writes of a key's last step, that which decided: one that only asked leaves it as it
+/// was. Empty after a success, and after a restart.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Last {
     /// How often in a row a step of the key has failed.

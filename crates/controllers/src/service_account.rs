@@ -13,6 +13,7 @@ use crate::{Controller, Inputs, Step, write};
 pub const CONTROLLER: Controller = Controller {
     name: "service_account",
     component: "serviceaccount-controller",
+    tells_refused: &[],
     watches: &[
         Kind::ConfigMap,
         Kind::Namespace,

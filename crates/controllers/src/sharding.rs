@@ -29,6 +29,7 @@ use crate::{Controller, Inputs, Step, write};
 pub const CONTROLLER: Controller = Controller {
     name: "sharding",
     component: "vc-controller-manager",
+    tells_refused: &[],
     watches: &[Kind::ConfigMap, Kind::Node, Kind::NodeShard, Kind::Pod],
     keys,
     step,

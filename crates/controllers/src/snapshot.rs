@@ -25,6 +25,7 @@ mod status;
 pub const CONTROLLER: Controller = Controller {
     name: "snapshot",
     component: "snapshot-controller",
+    tells_refused: &[],
     watches: &[
         Kind::PersistentVolume,
         Kind::PersistentVolumeClaim,

@@ -30,6 +30,7 @@ use revisions::Revisions;
 pub const CONTROLLER: Controller = Controller {
     name: "stateful_set",
     component: "statefulset-controller",
+    tells_refused: &[],
     watches: &[
         Kind::ControllerRevision,
         Kind::PersistentVolumeClaim,

@@ -18,6 +18,7 @@ use crate::{Controller, Inputs, Step, write};
 pub const CONTROLLER: Controller = Controller {
     name: "taint_eviction",
     component: "taint-eviction-controller",
+    tells_refused: &[],
     watches: &[Kind::Node, Kind::Pod],
     keys,
     step,

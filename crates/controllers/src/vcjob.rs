@@ -49,6 +49,7 @@ use roster::Roster;
 pub const CONTROLLER: Controller = Controller {
     name: "vcjob",
     component: "vc-controller-manager",
+    tells_refused: &[],
     watches: &[
         Kind::Command,
         Kind::ConfigMap,

@@ -14,6 +14,7 @@ use crate::{Controller, Inputs, Step, job_flow, vcjob, write};
 pub const CONTROLLER: Controller = Controller {
     name: "vcjob_expiry",
     component: "vc-controller-manager",
+    tells_refused: &[],
     watches: &[Kind::JobFlow, Kind::VcJob],
     keys,
     step,

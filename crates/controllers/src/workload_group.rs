@@ -22,6 +22,7 @@ use crate::{Controller, Inputs, Step, write};
 pub const CONTROLLER: Controller = Controller {
     name: "workload_group",
     component: "vc-controller-manager",
+    tells_refused: &[],
     watches: &[
         Kind::Pod,
         Kind::PodGroup,

@@ -530,12 +530,12 @@ impl Driver {
             Outcome::Asks { keys } => {
                 debug_assert!(step.intents.is_empty(), "who asks has not decided");
                 let count = self.looks.ask(work, keys);
-                return self.work.asked(work, count);
+                return self.work.asked(work, last, count);
             }
             Outcome::Inquires { questions } => {
                 debug_assert!(step.intents.is_empty(), "who asks has not decided");
                 let count = self.inquiries.ask(work, questions);
-                return self.work.asked(work, count);
+                return self.work.asked(work, last, count);
             }
             Outcome::Idle => Standing::Idle,
             Outcome::Blocked { waits_for, .. } => {

@@ -398,9 +398,11 @@ impl WorkQueue {
         }
     }
 
-    /// The key has been stepped and waits for so many look-ups.
-    pub(crate) fn asked(&mut self, work: &WorkKey, count: u32) {
+    /// The key has been stepped and waits for so many look-ups. It has not decided: the step that does
+    /// knows of its last writes as this one did.
+    pub(crate) fn asked(&mut self, work: &WorkKey, last: &Last, count: u32) {
         if let Some(entry) = self.entries.get_mut(&Spot(work.clone())) {
+            entry.refused.clone_from(&last.refused);
             entry.writes_open = count;
             entry.is_lasting = false;
             entry.round = Ended::Done;

@@ -16,6 +16,7 @@ use world::{World, settings};
 const ASKER: Controller = Controller {
     name: "asker",
     component: "vc-controller-manager",
+    tells_refused: &[],
     watches: &[Kind::ConfigMap],
     keys,
     step,

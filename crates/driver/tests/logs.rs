@@ -20,6 +20,7 @@ const KEY: [u8; 16] = *b"the key of tests";
 const ONLOOKER: Controller = Controller {
     name: "onlooker",
     component: "test",
+    tells_refused: &[],
     watches: &[Kind::VcJob],
     keys: |_, _, _| {},
     step: |_| Step::idle(),

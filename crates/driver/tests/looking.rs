@@ -14,6 +14,7 @@ use world::{World, refusal, settings};
 const ASKER: Controller = Controller {
     name: "asker",
     component: "vc-controller-manager",
+    tells_refused: &[],
     watches: &[Kind::ConfigMap],
     keys,
     step,

@@ -15,6 +15,7 @@ use world::{World, raw, refusal, settings};
 const LOOKER: Controller = Controller {
     name: "looker",
     component: "vc-controller-manager",
+    tells_refused: &[],
     watches: &[Kind::ConfigMap],
     keys: own_key,
     step: look,

@@ -15,8 +15,13 @@ const SECOND_MS: i64 = 1_000;
 
 /// The row of jobs alone.
 fn jobs_only() -> &'static [Controller] {
-    let row = CONTROLLERS.iter().find(|row| row.name == "vcjob");
-    std::slice::from_ref(row.expect("there is a controller of jobs"))
+    only("vcjob")
+}
+
+/// One row alone.
+fn only(name: &str) -> &'static [Controller] {
+    let row = CONTROLLERS.iter().find(|row| row.name == name);
+    std::slice::from_ref(row.expect("there is such a controller"))
 }
 
 fn claim_of(name: &str) -> impl Fn(&str) -> bool {
@@ -282,4 +287,123 @@ fn a_queue_that_opens_or_comes_open_lets_those_on_that_it_refused_and_nobody_els
         let steps = steps_of_jobs(&world) - before;
         assert!(steps < 20, "{steps} steps for three jobs");
     }
+}
+
+/// The warnings there are once a job of this kind was refused some times, which is made then.
+fn warnings_of_refused(mut world: World, job: Kind) -> Vec<String> {
+    let before = world.names_of(job).count();
+    let refusals = world.refusals_of.entry(job).or_default();
+    refusals.extend(std::iter::repeat_with(|| refusal(403, "Forbidden")).take(3));
+    world.pass_ms(30 * SECOND_MS);
+    assert_eq!(world.names_of(job).count(), before + 1, "it is made");
+    let told = world.events().into_iter();
+    told.filter(|line| line.contains(" Warning ")).collect()
+}
+
+fn template(world: &mut World, name: &str) {
+    let job = json!({ "spec": { "tasks": [{ "name": "p", "replicas": 1, "minAvailable": 1 }] } });
+    world.put_object(Kind::JobTemplate, name, &job);
+}
+
+#[test]
+fn a_job_of_a_cron_job_that_is_refused_is_told_in_one_event() {
+    for (row, kind, job, message) in [
+        (
+            "cron_job",
+            Kind::BatchCronJob,
+            Kind::BatchJob,
+            "Error creating job: the test says 403",
+        ),
+        (
+            "vc_cron_job",
+            Kind::VcCronJob,
+            Kind::VcJob,
+            "Failed to create job: the test says 403",
+        ),
+    ] {
+        let mut world = World::new(settings(only(row)));
+        let hourly = json!({
+            "metadata": { "creationTimestamp": "1970-01-01T00:16:30Z" },
+            "spec": { "schedule": "17 * * * *", "jobTemplate": { "spec": {} } },
+        });
+        world.put_object(kind, "c", &hourly);
+        assert_eq!(
+            warnings_of_refused(world, job),
+            [format!("CronJob Warning FailedCreate: {message}")]
+        );
+    }
+}
+
+/// Its time has passed when it is tried again: the job that is made then is another one.
+#[test]
+fn a_refused_job_is_told_though_the_next_one_is_due() {
+    let mut world = World::new(settings(only("cron_job")));
+    let minutely = json!({
+        "metadata": { "creationTimestamp": "1970-01-01T00:16:30Z" },
+        "spec": { "schedule": "* * * * *", "jobTemplate": { "spec": {} } },
+    });
+    world.put_object(Kind::BatchCronJob, "c", &minutely);
+    let late = Refusal {
+        retry_after_seconds: Some(70),
+        ..refusal(403, "Forbidden")
+    };
+    let refusals = world.refusals_of.entry(Kind::BatchJob).or_default();
+    refusals.push_back(late);
+    world.pass_ms(120 * SECOND_MS);
+    let jobs: Vec<&str> = world.names_of(Kind::BatchJob).collect();
+    assert_eq!(jobs, ["c-18"]);
+    let told = world.events().into_iter();
+    let warnings: Vec<_> = told.filter(|line| line.contains(" Warning ")).collect();
+    assert_eq!(
+        warnings,
+        ["CronJob Warning FailedCreate: Error creating job: the test says 403"]
+    );
+}
+
+#[test]
+fn a_job_of_a_flow_that_is_refused_is_told_in_one_event() {
+    let mut world = World::new(settings(only("job_flow")));
+    template(&mut world, "a");
+    let flow = json!({ "spec": { "flows": [{ "name": "a" }] } });
+    world.put_object(Kind::JobFlow, "x", &flow);
+    assert_eq!(
+        warnings_of_refused(world, Kind::VcJob),
+        ["JobFlow Warning FailedCreate: Error creating job x-a: the test says 403"]
+    );
+}
+
+/// Between the refusal and the step that tells it pods of another job are asked.
+#[test]
+fn a_flow_that_asks_before_each_step_tells_of_a_refused_job_too() {
+    let mut world = World::new(settings(only("job_flow")));
+    world.teller = Some(Box::new(|_| Some(Err("nobody is there".to_owned()))));
+    let owner = |group: &str, kind: &str, name: &str| {
+        json!([{ "apiVersion": group, "kind": kind, "name": name, "uid": format!("uid-{name}"),
+            "controller": true }])
+    };
+    let server = json!({
+        "metadata": { "ownerReferences": owner("flow.volcano.sh/v1alpha1", "JobFlow", "x") },
+        "spec": { "tasks": [{ "name": "p", "replicas": 1, "minAvailable": 1 }] },
+        "status": { "state": { "phase": "Running" } },
+    });
+    world.put_object(Kind::VcJob, "x-s", &server);
+    let pod = json!({
+        "metadata": {
+            "annotations": { "volcano.sh/task-spec": "p" },
+            "ownerReferences": owner("batch.volcano.sh/v1alpha1", "Job", "x-s"),
+        },
+        "status": { "phase": "Running", "podIP": "10.0.0.1" },
+    });
+    world.put_object(Kind::Pod, "x-s-p-0", &pod);
+    for name in ["s", "a", "c"] {
+        template(&mut world, name);
+    }
+    let probe = json!({ "tcpSocketList": [{ "taskName": "p", "port": 22 }] });
+    let client = json!({ "name": "c", "dependsOn": { "targets": ["s"], "probe": probe } });
+    let flow = json!({ "spec": { "flows": [{ "name": "s" }, { "name": "a" }, client] } });
+    world.put_object(Kind::JobFlow, "x", &flow);
+    assert_eq!(
+        warnings_of_refused(world, Kind::VcJob),
+        ["JobFlow Warning FailedCreate: Error creating job x-a: the test says 403"]
+    );
 }

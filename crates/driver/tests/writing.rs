@@ -16,6 +16,7 @@ use world::{Lost, World, refusal, settings};
 const MAKER: Controller = Controller {
     name: "maker",
     component: "vc-controller-manager",
+    tells_refused: &[],
     watches: &[Kind::ConfigMap],
     keys,
     step,

@@ -365,8 +365,9 @@ impl World {
         let lifted_by = |it| crate::lifted_by(&self.mirrors[index], it);
         let mut waits: Vec<ObjectKey> = step.intents.iter().filter_map(lifted_by).collect();
         match step.outcome {
-            Outcome::Asks { keys } => self.look_up((index, key), keys),
-            Outcome::Inquires { questions } => self.inquire((index, key), &questions),
+            // Who asks has not decided, and knows of its last writes still.
+            Outcome::Asks { keys } => return self.look_up((index, key), keys),
+            Outcome::Inquires { questions } => return self.inquire((index, key), &questions),
             Outcome::Idle => {}
             Outcome::Blocked { waits_for, .. } => waits.extend(waits_for),
             Outcome::Retry { reason } => self.say(format!("{} retries: {reason}", row.name)),

@@ -19,6 +19,7 @@ use crate::{Controller, Inputs, Step, write};
 pub const CONTROLLER: Controller = Controller {
     name: "hyper_node_count",
     component: COMPONENT,
+    tells_refused: &[],
     watches: &[Kind::HyperNode, Kind::Node],
     keys,
     step,

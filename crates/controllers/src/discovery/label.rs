@@ -20,6 +20,7 @@ const SOURCE: &str = "label";
 pub const CONTROLLER: Controller = Controller {
     name: "hyper_node_label",
     component: COMPONENT,
+    tells_refused: &[],
     watches: &[Kind::ConfigMap, Kind::HyperNode, Kind::Node],
     keys,
     step,

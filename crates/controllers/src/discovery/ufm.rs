@@ -30,6 +30,7 @@ const SPINE: &str = "spine-hn";
 pub const CONTROLLER: Controller = Controller {
     name: "hyper_node_ufm",
     component: COMPONENT,
+    tells_refused: &[],
     watches: &[Kind::ConfigMap, Kind::HyperNode, Kind::Node],
     keys,
     step,

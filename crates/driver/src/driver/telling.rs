@@ -32,7 +32,8 @@ fn warning<'a>(component: &'a str, reason: &'a str, message: &'a str) -> Note<'a
 }
 
 impl Driver {
-    /// What the API does not let a row do is told where its user looks: at the row's object.
+    /// What the API does not let a row do is told where its user looks: at the row's object. A row that tells
+    /// it itself does so in its next step.
     pub(super) fn work_refused(
         &mut self,
         work: &WorkKey,
@@ -46,11 +47,13 @@ impl Driver {
             message: refusal.message.clone(),
         };
         let is_news = self.work.refused(work, &refused, writes::passes(refusal));
+        let row = &self.settings.controllers[usize::from(work.row)];
         let is_own = over.target == *work.key;
         let is_vcjob = work.key.kind == Kind::VcJob;
         let is_pod = over.target.kind == Kind::Pod;
         // A job's controller lists what went wrong with its pods, and what it patches of the job is its status.
         let (reason, doing, end) = match over.verb {
+            "create" if row.tells_refused.contains(&over.target.kind) => return,
             "create" if is_vcjob && is_pod => ("FailedCreate", "Error creating pods: [", "]"),
             "delete" if is_vcjob && is_pod => ("FailedDelete", "Error deleting pods: [", "]"),
             "create" => ("FailedCreate", "Error creating: ", ""),
@@ -70,8 +73,7 @@ impl Driver {
                 resource_version: &meta.resource_version,
             };
             let message = format!("{doing}{}{end}", refusal.message);
-            let component = self.settings.controllers[usize::from(work.row)].component;
-            let note = warning(component, reason, &message);
+            let note = warning(row.component, reason, &message);
             let intent = api::events::intent(&involved, &note, now);
             self.writes.note(intent, now);
         }

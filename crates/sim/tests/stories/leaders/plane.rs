@@ -33,6 +33,7 @@ const fn scribe<const WHO: usize>() -> Controller {
     Controller {
         name: "scribe",
         component: "vc-controller-manager",
+        tells_refused: &[],
         watches: &[Kind::ConfigMap],
         keys,
         step: step::<WHO>,
