@@ -303,9 +303,7 @@ impl Request {
     /// Asks once, at this time.
     async fn perform(&self, now: Time, rest: &Rest) -> End {
         let told = match self.asked.answer(self.manner(now), rest).await {
-            Ok(Told::Partly { done, failed }) => {
-                return End::partly(done, &failed, self.failures);
-            }
+            Ok(Told::OneByOne(deeds)) => return End::one_by_one(deeds, self.failures),
             Ok(told) => told.text(self.form),
             Err(error) => Err(error),
         };

@@ -51,15 +51,22 @@ impl End {
         }
     }
 
-    /// A part went well and another did not. Upstream counts that as success.
-    pub(super) fn partly(done: String, failed: &str, failures: Failures) -> End {
-        match failures {
-            Failures::Upstreams => End::well([done.as_str(), failed].join("\n").trim().to_owned()),
-            Failures::Real => End {
-                code: crate::EXIT_FAILED,
-                out: done,
-                err: failed.to_owned(),
+    /// Each of several deeds went well or did not. Upstream says so in their order, and counts all as success.
+    pub(super) fn one_by_one(deeds: Vec<Result<String, String>>, failures: Failures) -> End {
+        let (mut out, mut err) = (Vec::new(), Vec::new());
+        for deed in deeds {
+            match (deed, failures) {
+                (Ok(line), _) | (Err(line), Failures::Upstreams) => out.push(line),
+                (Err(line), Failures::Real) => err.push(line),
+            }
+        }
+        End {
+            code: match err.is_empty() {
+                true => crate::EXIT_COMPLETE,
+                false => crate::EXIT_FAILED,
             },
+            out: out.join("\n"),
+            err: err.join("\n"),
         }
     }
 

@@ -188,19 +188,18 @@ impl Family {
 
     /// Creates one after another, and goes on after a failure.
     async fn create(&self, file: &File, rest: &Rest) -> anyhow::Result<Told> {
-        let mut lines = Vec::new();
-        let mut failures = Vec::new();
+        let mut deeds = Vec::new();
         for object in self.read(file)? {
             let made = match self.collection(namespace(&object)) {
                 Ok(collection) => rest.create(&collection, &object).await,
                 Err(error) => Err(error),
             };
-            match made {
-                Ok(_) => lines.push(format!("Created {}: {}", self.kind, self.title(&object))),
-                Err(error) => failures.push(format!("Failed to create {}: {error:#}", self.kind)),
-            }
+            deeds.push(match made {
+                Ok(_) => Ok(format!("Created {}: {}", self.kind, self.title(&object))),
+                Err(error) => Err(format!("Failed to create {}: {error:#}", self.kind)),
+            });
         }
-        Ok(partly(lines, failures))
+        Ok(Told::OneByOne(deeds))
     }
 
     /// Deletes what is named, or one after another of a file, and goes on after a failure.
@@ -212,19 +211,17 @@ impl Family {
             let place = self.place(&chosen.named)?;
             return Ok(Told::Text(self.deleted(&place, rest).await?));
         }
-        let mut lines = Vec::new();
-        let mut failures = Vec::new();
+        let mut deeds = Vec::new();
         for object in self.read(&chosen.file)? {
             let deleted = match self.place_of(&object) {
                 Ok(place) => self.deleted(&place, rest).await,
                 Err(error) => Err(error),
             };
-            match deleted {
-                Ok(line) => lines.push(line),
-                Err(error) => failures.push(format!("Failed to delete {}: {error:#}", self.kind)),
-            }
+            deeds.push(
+                deleted.map_err(|error| format!("Failed to delete {}: {error:#}", self.kind)),
+            );
         }
-        Ok(partly(lines, failures))
+        Ok(Told::OneByOne(deeds))
     }
 
     /// Deletes one, and says so.
@@ -268,18 +265,6 @@ impl Family {
             table = widened(&table, &objects, columns);
         }
         Told::Objects { objects, table }
-    }
-}
-
-/// What was done of a file, and what was not.
-fn partly(lines: Vec<String>, failures: Vec<String>) -> Told {
-    let done = lines.join("\n");
-    match failures.is_empty() {
-        true => Told::Text(done),
-        false => Told::Partly {
-            done,
-            failed: failures.join("\n"),
-        },
     }
 }
 

@@ -40,8 +40,8 @@ pub(super) struct Manner {
 pub(super) enum Told {
     /// A sentence, or nothing.
     Text(String),
-    /// What was done, and failures that upstream does not count as one.
-    Partly { done: String, failed: String },
+    /// What became of each object of a file, in its order; failures are none that upstream counts as one.
+    OneByOne(Vec<Result<String, String>>),
     /// Objects, and the table that they make.
     Objects { objects: Vec<Value>, table: String },
     /// One object, and what upstream prints of it.
@@ -63,7 +63,12 @@ impl Told {
     /// The text to print.
     pub(super) fn text(self, form: Form) -> anyhow::Result<String> {
         match (self, form) {
-            (Told::Partly { done, failed }, _) => Ok([done, failed].join("\n")),
+            (Told::OneByOne(deeds), _) => {
+                let lines = deeds
+                    .into_iter()
+                    .map(|deed| deed.unwrap_or_else(|line| line));
+                Ok(lines.collect::<Vec<_>>().join("\n"))
+            }
             (Told::Text(text), _)
             | (Told::Object { text, .. }, Form::Table | Form::Wide)
             | (Told::Objects { table: text, .. }, Form::Table | Form::Wide) => Ok(text),

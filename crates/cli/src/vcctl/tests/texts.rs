@@ -198,7 +198,10 @@ async fn jobflow() {
             "apiVersion: flow.volcano.sh/v1alpha1\nkind: JobFlow\nmetadata: {{name: {name}}}\nspec: {{flows: [{{name: first}}]}}\n"
         )
     };
-    let file = written("flows.yaml", &[one("fresh"), one("one")].join("---\n"));
+    let file = written(
+        "flows.yaml",
+        &[one("one"), one("fresh"), one("one")].join("---\n"),
+    );
     let lines = [
         "vcctl jobflow create -h",
         &format!("vcctl jobflow create -f {file}"),
@@ -219,6 +222,7 @@ async fn jobflow() {
         "vcctl jobflow describe",
         "vcctl jobflow describe -N none",
         "vcctl jobflow delete -h",
+        &format!("vcctl jobflow delete -f {file}"),
         "vcctl jobflow delete -N one",
         "vcctl jobflow delete -N none",
         "vcctl jobflow delete",
