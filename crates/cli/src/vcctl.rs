@@ -22,6 +22,7 @@ use std::time::Duration;
 
 use api::time::Time;
 use clap::builder::BoolishValueParser;
+use clap::error::ErrorKind;
 use clap::{
     Arg, ArgAction, ArgMatches, Args, Command, CommandFactory, FromArgMatches, Parser, Subcommand,
 };
@@ -94,20 +95,38 @@ pub(crate) struct Common {
 }
 
 impl Common {
-    /// What is to be started for a request.
-    fn ask(self, asked: Asked) -> Outcome {
-        Outcome::Start(Box::new(Start::Ask(
+    /// What is to be started for a request, or how that ends which cannot be answered in this form.
+    fn ask(self, asked: Asked) -> Result<Outcome, End> {
+        if !asked.shows_objects() {
+            self.refuse_form()?;
+        }
+        let failures = self.failures();
+        Ok(Outcome::Start(Box::new(Start::Ask(
             connection(self.kubeconfig, self.master),
             Question::Vcctl(Request {
                 asked,
                 form: self.output,
                 watch: self.watch,
-                failures: match self.real_exit_codes {
-                    true => Failures::Real,
-                    false => Failures::Upstreams,
-                },
+                failures,
             }),
-        )))
+        ))))
+    }
+
+    /// A command that shows no object has nothing to write in a form. Upstream's own is what it says anyway.
+    fn refuse_form(&self) -> Result<(), End> {
+        if self.output == Form::Table {
+            return Ok(());
+        }
+        let told = "--output says how objects are written, and this command shows none";
+        let error = clap::Error::raw(ErrorKind::ArgumentConflict, told);
+        Err(End::of_usage(&error, self.failures()))
+    }
+
+    fn failures(&self) -> Failures {
+        match self.real_exit_codes {
+            true => Failures::Real,
+            false => Failures::Upstreams,
+        }
     }
 }
 
@@ -168,20 +187,26 @@ pub(crate) fn parse(arguments: Vec<OsString>) -> Outcome {
 
 fn understand(arguments: Vec<OsString>) -> Result<Outcome, End> {
     let typed = typed(Typed::command(), arguments, Typed::from_arg_matches)?;
-    Ok(typed.common.ask(match typed.request {
+    let common = typed.common;
+    let asked = match typed.request {
         Group::Job(request) => Asked::Job(request),
         Group::Jobflow(request) => Asked::Flow(&flow::FLOWS, request),
         Group::Jobtemplate(request) => Asked::Flow(&flow::TEMPLATES, request),
         Group::Pod(request) => Asked::Pod(request),
         Group::Queue(request) => Asked::Queue(request),
         Group::Completion { shell } => {
+            common.refuse_form()?;
             let mut script = Vec::new();
             let mut command = as_upstream(Typed::command());
             clap_complete::generate(shell, &mut command, "vcctl", &mut script);
             return Err(End::well(String::from_utf8_lossy(&script).into_owned()));
         }
-        Group::Version => return Err(End::well(version::upstreams())),
-    }))
+        Group::Version => {
+            common.refuse_form()?;
+            return Err(End::well(version::upstreams()));
+        }
+    };
+    common.ask(asked)
 }
 
 /// What was typed after a command's name, or how that ends which leaves nothing to be done.
@@ -261,6 +286,17 @@ impl Asked {
             Asked::Tool(_) => return "Failed to".to_owned(),
         };
         format!("Failed to {action}")
+    }
+
+    /// Whether it tells of objects, which can be written in several forms.
+    fn shows_objects(&self) -> bool {
+        match self {
+            Asked::Job(request) => request.shows_objects(),
+            Asked::Flow(_, request) => request.shows_objects(),
+            Asked::Pod(pod::Request::List(_)) => true,
+            Asked::Queue(request) => request.shows_objects(),
+            Asked::Tool(request) => request.shows_objects(),
+        }
     }
 
     async fn answer(&self, manner: Manner, rest: &Rest) -> anyhow::Result<Told> {

@@ -95,6 +95,15 @@ pub static TEMPLATES: Family = Family {
     noun: "job template",
 };
 
+impl Request {
+    pub(super) fn shows_objects(&self) -> bool {
+        match self {
+            Request::Describe(_) | Request::Get(_) | Request::List(_) => true,
+            Request::Create(_) | Request::Delete(_) => false,
+        }
+    }
+}
+
 impl Family {
     fn collection(&self, namespace: &str) -> anyhow::Result<String> {
         Ok(rest::collection(FLOW, namespace, self.plural)?)

@@ -118,6 +118,13 @@ impl Request {
             Request::View(_) => "view job",
         }
     }
+
+    pub(super) fn shows_objects(&self) -> bool {
+        match self {
+            Request::List(_) | Request::Run(_) | Request::View(_) => true,
+            Request::Delete(_) | Request::Resume(_) | Request::Suspend(_) => false,
+        }
+    }
 }
 
 pub(super) async fn answer(request: &Request, manner: Manner, rest: &Rest) -> anyhow::Result<Told> {
@@ -159,7 +166,8 @@ pub(super) async fn answer(request: &Request, manner: Manner, rest: &Rest) -> an
             };
             let job = rest.create(&collection(&run.namespace)?, &body).await?;
             let name = text(&job, &["metadata", "name"]);
-            Ok(Told::Text(format!("run job {name} successfully")))
+            let text = format!("run job {name} successfully");
+            Ok(Told::Object { object: job, text })
         }
         Request::Suspend(named) => {
             let place = place(named, "job name is mandatory to suspend a particular job")?;

@@ -81,6 +81,13 @@ impl Request {
             Request::Operate(_) => "operate queue",
         }
     }
+
+    pub(super) fn shows_objects(&self) -> bool {
+        match self {
+            Request::Get(_) | Request::List => true,
+            Request::Create(_) | Request::Delete(_) | Request::Operate(_) => false,
+        }
+    }
 }
 
 pub(super) async fn answer(request: &Request, form: Form, rest: &Rest) -> anyhow::Result<Told> {

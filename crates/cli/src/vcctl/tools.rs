@@ -27,7 +27,7 @@ pub(crate) struct Tool {
     /// Its flags and its help, under any name.
     pub(super) command: fn() -> Command,
     /// What its flags ask for.
-    read: fn(&ArgMatches) -> Result<Outcome, clap::Error>,
+    read: fn(&ArgMatches) -> Result<(Asked, Common), clap::Error>,
 }
 
 /// All of them, alphabetical.
@@ -84,7 +84,8 @@ impl Tool {
     /// The same, or how that ends which leaves nothing to be done.
     pub(super) fn understand(&self, arguments: Vec<OsString>) -> Result<Outcome, End> {
         let command = (self.command)().name(self.name);
-        super::typed(command, arguments, self.read)
+        let (asked, common) = super::typed(command, arguments, self.read)?;
+        common.ask(asked)
     }
 }
 
@@ -96,9 +97,12 @@ struct Typed<T: Args> {
     common: Common,
 }
 
-fn read<T: Args>(matches: &ArgMatches, request: fn(T) -> Request) -> Result<Outcome, clap::Error> {
+fn read<T: Args>(
+    matches: &ArgMatches,
+    request: fn(T) -> Request,
+) -> Result<(Asked, Common), clap::Error> {
     let Typed { own, common } = Typed::<T>::from_arg_matches(matches)?;
-    Ok(common.ask(Asked::Tool(request(own))))
+    Ok((Asked::Tool(request(own)), common))
 }
 
 /// What was asked for.
@@ -232,6 +236,13 @@ impl Request {
             Request::Queues(queues) if queues.name.is_empty() => Some(queue::listed()),
             _ => None,
         })
+    }
+
+    pub(super) fn shows_objects(&self) -> bool {
+        match self {
+            Request::Jobs(_) | Request::Queues(_) | Request::Submit(_) => true,
+            Request::Cancel(_) | Request::Resume(_) | Request::Suspend(_) => false,
+        }
     }
 }
 

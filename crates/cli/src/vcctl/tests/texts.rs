@@ -33,6 +33,7 @@ async fn job_run() {
     let lines = [
         "vcctl job run -h",
         "vcctl job run -N fresh",
+        "vcctl job run -N fresh -o yaml",
         "vcctl job run -n batch -N fresh -i nginx -m 2 -r 3 -R cpu=1 -L cpu=2,memory=1Gi -S other",
         "vcctl job run",
         "vcctl job run -N training",
@@ -184,6 +185,40 @@ async fn a_name_that_is_typed_never_stands_for_all() {
     insta::assert_snapshot!(told.replace(&file, "flows.yaml"));
 }
 
+#[tokio::test]
+async fn what_shows_no_object_is_not_asked_for_a_form() {
+    let refused =
+        "stderr: error: --output says how objects are written, and this command shows none";
+    for line in [
+        "vcctl job delete -N training",
+        "vcctl job resume -N training",
+        "vcctl job suspend -N training",
+        "vcctl jobflow create -f flows.yaml",
+        "vcctl jobflow delete -N one",
+        "vcctl jobtemplate create -f templates.yaml",
+        "vcctl jobtemplate delete -N first",
+        "vcctl queue create -n fresh",
+        "vcctl queue delete -n research",
+        "vcctl queue operate -n research -a open",
+        "vcctl completion bash",
+        "vcctl version",
+        "vcancel -n training",
+        "vresume -n training",
+        "vsuspend -n training",
+    ] {
+        for form in ["json", "name", "wide", "yaml"] {
+            let line = format!("{line} -o {form}");
+            let told = transcript(&busy(), &[&line]).await;
+            assert_eq!(told, format!("$ {line}\n{refused}\nexit 255\n"));
+        }
+        let real = format!("{line} --output=json --real-exit-codes");
+        let told = transcript(&busy(), &[&real]).await;
+        assert_eq!(told, format!("$ {real}\n{refused}\nexit 2\n"));
+    }
+    let told = told(&["vcctl queue delete -n research -o table"], &[]).await;
+    assert!(!told.contains("exit"), "{told}");
+}
+
 /// Where a scratch file of that text is.
 fn written(name: &str, text: &str) -> String {
     let path = std::env::temp_dir().join(format!("katmai-{}-{name}", std::process::id()));
@@ -280,6 +315,7 @@ async fn tools_of_one_deed() {
         "vsub -h",
         "vsub -n fresh -N batch -c \"sh -c 'echo one two'\"",
         "vsub",
+        "vsub -n fresh -o name",
         "vsub -n training",
         "vsub -n fresh -c \"sh -c 'echo\"",
         "vjobs -h",
