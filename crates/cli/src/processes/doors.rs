@@ -13,10 +13,14 @@ const HTTPS: u16 = 443;
 
 /// What can be asked of a process, by its flags.
 pub(super) fn doors(typed: &Typed<'_>) -> anyhow::Result<Doors> {
+    let (tls, warning) = certificates_if_whole(typed);
+    if let Some(warning) = warning {
+        console::complain(&format!("warning: {warning}"));
+    }
     let doors = Doors {
         metrics: open(typed, "enable-metrics", "listen-address")?,
         health: health(typed)?,
-        tls: certificates_if_whole(typed),
+        tls,
     };
     if let (Some(metrics), Some(health)) = (doors.metrics, doors.health)
         && overlap(metrics, health)
@@ -68,14 +72,13 @@ pub(super) fn certificates(typed: &Typed<'_>) -> anyhow::Result<Option<TlsFiles>
     }
 }
 
-/// Those of metrics and health, which upstream serves without if a file is missing.
-fn certificates_if_whole(typed: &Typed<'_>) -> Option<TlsFiles> {
-    certificates(typed).unwrap_or_else(|error| {
-        console::complain(&format!(
-            "warning: {error}: metrics and health are served without TLS"
-        ));
-        None
-    })
+/// Those of health, which upstream serves without if a file is missing; and what is to be said of that.
+/// Metrics are served without in any case.
+fn certificates_if_whole(typed: &Typed<'_>) -> (Option<TlsFiles>, Option<String>) {
+    match certificates(typed) {
+        Ok(files) => (files, None),
+        Err(error) => (None, Some(format!("{error}: health is served without TLS"))),
+    }
 }
 
 /// Where questions to a scheduler are answered.
@@ -131,4 +134,64 @@ fn address(flag: &str, text: &str) -> anyhow::Result<SocketAddr> {
     found
         .next()
         .with_context(|| format!("--{flag}: {text:?} is no address"))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::processes::PROCESSES;
+
+    /// What these words come to in every process that has the three flags.
+    fn check(words: &[&str], files: Option<&TlsFiles>, warning: Option<&str>) {
+        for row in PROCESSES {
+            let typed = std::iter::once(&row.verb).chain(words);
+            let matches = row.command().try_get_matches_from(typed);
+            let matches = matches.unwrap_or_else(|error| panic!("{}: {error}", row.verb));
+            let typed = Typed::new(&matches, row.flags().collect());
+            let (found, told) = certificates_if_whole(&typed);
+            assert_eq!(found.as_ref(), files, "{} {words:?}", row.verb);
+            assert_eq!(told.as_deref(), warning, "{} {words:?}", row.verb);
+        }
+    }
+
+    #[test]
+    fn health_is_served_with_three_files_or_without_tls_and_of_a_part_that_is_said() {
+        const CHAIN: &str = "--tls-cert-file=/tls.crt";
+        const KEY: &str = "--tls-private-key-file=/tls.key";
+        const AUTHORITY: &str = "--ca-cert-file=/ca.crt";
+        let whole = TlsFiles {
+            chain: "/tls.crt".into(),
+            key: "/tls.key".into(),
+            authority: "/ca.crt".into(),
+        };
+        check(&[], None, None);
+        check(&[CHAIN, KEY, AUTHORITY], Some(&whole), None);
+        for (words, given, missing) in [
+            (
+                &[CHAIN, KEY][..],
+                "--tls-cert-file and --tls-private-key-file",
+                "--ca-cert-file",
+            ),
+            (
+                &[KEY, AUTHORITY],
+                "--tls-private-key-file and --ca-cert-file",
+                "--tls-cert-file",
+            ),
+            (
+                &[AUTHORITY],
+                "--ca-cert-file",
+                "--tls-cert-file and --tls-private-key-file",
+            ),
+            (
+                &[CHAIN, KEY, "--ca-cert-file="],
+                "--tls-cert-file and --tls-private-key-file",
+                "--ca-cert-file",
+            ),
+        ] {
+            let told = format!(
+                "{given}: {missing} must be given with it, or none of the three: health is served without TLS"
+            );
+            check(words, None, Some(&told));
+        }
+    }
 }
