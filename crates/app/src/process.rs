@@ -76,6 +76,7 @@ pub(crate) async fn run(process: Process, set_level: SetLevel) -> anyhow::Result
             cluster,
             engine.counted(),
             default_queue.clone(),
+            |why| tracing::warn!("{why}"),
         )));
     }
     if let Some(Loaded { path, bytes, .. }) = conf {
@@ -359,11 +360,12 @@ fn foreign(counted: &Counted) -> Option<Foreign> {
 }
 
 /// Makes the queues that upstream's scheduler makes at its start (`root` and `--default-queue`), once it may write: not before, since
-/// another might be at it.
+/// another might be at it. Why one cannot be made is told when it is new.
 async fn found_queues(
     cluster: client::Cluster,
     mut counted: watch::Receiver<Counted>,
     default: Box<str>,
+    mut tell: impl FnMut(&str),
 ) {
     for queue in first_queues_with(&default) {
         let name = queue["metadata"]["name"].as_str().unwrap_or_default();
@@ -381,7 +383,7 @@ async fn found_queues(
                 break;
             };
             if refused != told {
-                tracing::warn!("cannot make the queue {name:?}: {refused}");
+                tell(&format!("cannot make the queue {name:?}: {refused}"));
                 told = refused;
             }
             tokio::time::sleep(AGAIN).await;
@@ -411,7 +413,115 @@ async fn create(cluster: &client::Cluster, kind: Kind, body: Value) -> Option<St
 
 #[cfg(test)]
 mod tests {
+    use std::convert::Infallible;
+    use std::sync::Mutex;
+
+    use bytes::Bytes;
+    use http_body_util::Full;
+
     use super::*;
+
+    /// A code, and what its message says.
+    type Says = (u16, &'static str);
+
+    /// A cluster that gives these answers one after another, and what it was asked.
+    fn cluster(answers: &'static [Says]) -> (client::Cluster, Arc<Mutex<Vec<String>>>) {
+        let asked = Arc::new(Mutex::new(Vec::new()));
+        let hears = Arc::clone(&asked);
+        let service = tower::service_fn(move |request: http::Request<client::Body>| {
+            let mut asked = hears.lock().expect("nobody panicked");
+            let (code, why) = answers[asked.len()];
+            let name = request.uri().path().rsplit('/').next().unwrap_or_default();
+            asked.push(format!("{} {name}", request.method()));
+            let body = serde_json::json!({ "kind": "Status", "message": why }).to_string();
+            let response = http::Response::builder().status(code);
+            let response = response.body(Full::new(Bytes::from(body)));
+            std::future::ready(Ok::<_, Infallible>(response.expect("a response")))
+        });
+        (client::Cluster::in_process(service), asked)
+    }
+
+    fn leading(is_leading: bool) -> Counted {
+        let mut counted = Counted::default();
+        counted.metrics.is_leading = is_leading;
+        counted
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn first_queues_that_are_there_are_not_made_and_a_reason_is_told_once() {
+        const HERE: Says = (200, "");
+        const NOT_HERE: Says = (404, "not found");
+        const MADE: Says = (201, "");
+        const EXISTS: Says = (409, "already exists");
+        const SILENT: Says = (500, "the webhook does not answer");
+        const REFUSED: Says = (403, "the webhook says no");
+        // Answers, what is asked, and what is told.
+        let rows: [(&'static [Says], &str, &[&str]); 6] = [
+            (&[HERE, HERE], "GET root, GET team", &[]),
+            (
+                &[NOT_HERE, MADE, NOT_HERE, MADE],
+                "GET root, POST queues, GET team, POST queues",
+                &[],
+            ),
+            (
+                &[NOT_HERE, EXISTS, HERE],
+                "GET root, POST queues, GET team",
+                &[],
+            ),
+            // Who cannot look asks to make it, as upstream does.
+            (
+                &[REFUSED, EXISTS, HERE],
+                "GET root, POST queues, GET team",
+                &[],
+            ),
+            (
+                &[
+                    HERE, NOT_HERE, SILENT, NOT_HERE, SILENT, NOT_HERE, REFUSED, NOT_HERE, REFUSED,
+                    HERE,
+                ],
+                "GET root, GET team, POST queues, GET team, POST queues, GET team, POST queues, GET team, \
+                 POST queues, GET team",
+                &[
+                    "cannot make the queue \"team\": the webhook does not answer",
+                    "cannot make the queue \"team\": the webhook says no",
+                ],
+            ),
+            (
+                &[NOT_HERE, SILENT, HERE, NOT_HERE, SILENT, HERE],
+                "GET root, POST queues, GET root, GET team, POST queues, GET team",
+                &[
+                    "cannot make the queue \"root\": the webhook does not answer",
+                    "cannot make the queue \"team\": the webhook does not answer",
+                ],
+            ),
+        ];
+        for (answers, expected, reasons) in rows {
+            let (cluster, asked) = cluster(answers);
+            let (_counts, counted) = watch::channel(leading(true));
+            let mut told = Vec::new();
+            found_queues(cluster, counted, "team".into(), |why| {
+                told.push(why.to_owned());
+            })
+            .await;
+            let asked = asked.lock().expect("nobody panicked");
+            assert_eq!(asked.join(", "), expected);
+            assert_eq!(told, reasons, "{expected}");
+        }
+    }
+
+    #[tokio::test]
+    async fn first_queues_wait_until_this_process_may_write() {
+        let (cluster, asked) = cluster(&[(200, ""), (200, "")]);
+        let (counts, counted) = watch::channel(leading(false));
+        let many = || asked.lock().expect("nobody panicked").len();
+        let found = found_queues(cluster, counted, "team".into(), |why| panic!("{why}"));
+        tokio::join!(found, async {
+            tokio::task::yield_now().await;
+            assert_eq!(many(), 0, "another may be at it");
+            counts.send_replace(leading(true));
+        });
+        assert_eq!(many(), 2);
+    }
 
     fn standing(is_held: bool, holder: &str) -> driver::LeaseStanding {
         driver::LeaseStanding {
