@@ -4,7 +4,7 @@
 //! What is here: primitives ([`quantity`], [`selector`], [`time`], [`duration`], [`int_or_string`],
 //! [`names`], [`yaml`]), the registry of kinds that our rooms watch and write ([`kind`]), lite structs for
 //! them ([`mod@core`], [`batch`], [`native`], [`resource`], [`snapshot`], [`volcano`]), [`events`], what is wrong with a
-//! field ([`mod@field`]), one number for a text ([`sum`]), one wanted write ([`intent`]), its HTTP form ([`call`]), the versions in which servers
+//! field ([`mod@field`]), where a server outside is ([`address`]), one number for a text ([`sum`]), one wanted write ([`intent`]), its HTTP form ([`call`]), the versions in which servers
 //! speak ([`dialect`]), one API-time question ([`admission`]) and one to the scheduler ([`ask`]).
 //!
 //! What it refuses to know: who sends, who stores, who decides. It has no IO, no clock and no state.
@@ -19,6 +19,7 @@
 #[macro_use]
 mod wire;
 
+pub mod address;
 pub mod admission;
 pub mod ask;
 pub mod batch;

@@ -8,6 +8,7 @@ use std::net::{IpAddr, SocketAddr};
 use std::sync::Arc;
 use std::time::Duration;
 
+use api::address::Address;
 use base64::Engine as _;
 use bytes::Bytes;
 use client::Cluster;
@@ -148,30 +149,12 @@ struct Target {
 }
 
 fn target(address: &str, path: &str) -> Result<Target, String> {
-    let uri: http::Uri = address
-        .parse()
-        .map_err(|error| format!("{address} is no address: {error}"))?;
-    let is_secure = match uri.scheme_str() {
-        Some("http") => false,
-        Some("https") => true,
-        _ => {
-            return Err(format!(
-                "{address} begins with neither http:// nor https://"
-            ));
-        }
-    };
-    let host = uri.host().unwrap_or_default();
-    if host.is_empty() || uri.query().is_some() {
-        return Err(format!(
-            "{address} is no address: a host and perhaps a path are wanted"
-        ));
-    }
-    let host = host.trim_start_matches('[').trim_end_matches(']');
+    let read = Address::read(address).map_err(|why| format!("{address} is no address: {why}"))?;
     Ok(Target {
-        is_secure,
-        host: host.to_owned(),
-        port: uri.port_u16().unwrap_or(if is_secure { 443 } else { 80 }),
-        path: format!("{}{path}", uri.path().trim_end_matches('/')),
+        is_secure: read.is_secure,
+        host: read.host.to_owned(),
+        port: read.port,
+        path: format!("{}{path}", read.path.trim_end_matches('/')),
     })
 }
 

@@ -226,8 +226,12 @@ fn an_address_has_a_scheme_and_a_host() {
         "http://",
         "http://a?b=c",
         "http://a b",
+        "http://host:many",
+        "http://host:65536",
     ] {
-        assert!(target(wrong, "/api").is_err(), "{wrong}");
+        let why = target(wrong, "/api").expect_err(wrong);
+        let begin = format!("{wrong} is no address: ");
+        assert!(why.starts_with(&begin), "{why}");
     }
 }
 

@@ -1,6 +1,7 @@
 //! The section `metrics`: where measured use of nodes is asked for.
 
 use super::Reading;
+use crate::address::Address;
 use crate::duration::Duration;
 use crate::yaml::Entry;
 
@@ -142,7 +143,7 @@ pub(super) fn read(section: &Entry, reading: &mut Reading<'_>) -> MetricsConf {
                 }
             }
             "address" => {
-                if !text.is_empty() && !is_address(&text) {
+                if !text.is_empty() && Address::read(&text).is_err() {
                     warn(
                         "this is no address: nobody can be asked there",
                         "write http://… or https://… with a host, and no query",
@@ -176,25 +177,4 @@ pub(super) fn read(section: &Entry, reading: &mut Reading<'_>) -> MetricsConf {
         remarks.warning(section.place, "metrics", message, advice);
     }
     metrics
-}
-
-/// Whether somebody can be asked there: a scheme, a host, perhaps a port and a path, and no query.
-fn is_address(text: &str) -> bool {
-    let rest = text.strip_prefix("http://");
-    let Some(rest) = rest.or_else(|| text.strip_prefix("https://")) else {
-        return false;
-    };
-    let is_plain = text
-        .bytes()
-        .all(|byte| byte.is_ascii_graphic() && byte != b'?');
-    let authority = rest.split(['/', '#']).next().unwrap_or_default();
-    let (_, door) = authority.rsplit_once('@').unwrap_or(("", authority));
-    let (host, port) = match door.strip_prefix('[').and_then(|it| it.split_once(']')) {
-        Some((host, port)) => (host, port.strip_prefix(':')),
-        None => match door.split_once(':') {
-            Some((host, port)) => (host, Some(port)),
-            None => (door, None),
-        },
-    };
-    is_plain && !host.is_empty() && port.is_none_or(|port| port.parse::<u16>().is_ok())
 }
