@@ -15,6 +15,7 @@ use client::Cluster;
 use client::kubelet::Duplex;
 use driver::{Ask, Credentials, Door};
 use futures::StreamExt;
+use http::StatusCode;
 use http::header::{ACCEPT, AUTHORIZATION, CONTENT_TYPE, HOST, USER_AGENT};
 use http_body_util::{BodyExt, Full, Limited};
 use hyper_util::rt::TokioIo;
@@ -246,7 +247,7 @@ where
         let response = response.map_err(|error| format!("no answer came: {error}"))?;
         let status = response.status();
         if !status.is_success() {
-            return Err(format!("it answered {}", status.as_u16()));
+            return Err(unsuccessful(status, &ask.door));
         }
         let body = Limited::new(response.into_body(), ask.bytes_max)
             .collect()
@@ -260,6 +261,20 @@ where
     let answer = answered.await;
     drop(connection);
     answer
+}
+
+/// What an answer says that is no success: to credentials of a Secret, which Secret, since it may be wrong.
+fn unsuccessful(status: StatusCode, door: &Door) -> String {
+    let told = format!("it answered {}", status.as_u16());
+    match door {
+        Door::Address {
+            credentials: Some(Credentials::Secret(key)),
+            ..
+        } if [StatusCode::UNAUTHORIZED, StatusCode::FORBIDDEN].contains(&status) => {
+            format!("{told} to username and password of {}", secret::title(key))
+        }
+        _ => told,
+    }
 }
 
 /// A connection that ends with whoever holds it: also where the time is over in the middle.

@@ -7,6 +7,7 @@ use std::collections::BTreeSet;
 use serde::Deserialize;
 use serde_json::Value;
 
+use crate::address::Address;
 use crate::duration::Duration;
 use crate::yaml::{Limits, first};
 
@@ -96,7 +97,8 @@ struct Credentials {
     secret_ref: Option<SecretRef>,
 }
 
-#[derive(Deserialize)]
+#[derive(Default, Deserialize)]
+#[serde(default)]
 struct SecretRef {
     name: String,
     namespace: String,
@@ -222,16 +224,25 @@ fn ufm(row: &Written) -> Result<Ufm, String> {
         return Err("config.endpoint is wanted".to_owned());
     }
     let has_scheme = endpoint.starts_with("http://") || endpoint.starts_with("https://");
+    let address = match has_scheme {
+        true => endpoint.to_owned(),
+        false => format!("https://{endpoint}"),
+    };
+    Address::read(&address).map_err(|why| format!("config.endpoint: {why}"))?;
     let interval = match &*row.interval {
         "" => INTERVAL,
         text => Duration::parse(text)?.max(INTERVAL_LEAST),
     };
     let secret = row.credentials.secret_ref.as_ref();
+    if let Some(SecretRef { name, namespace }) = secret
+        && (name.is_empty() || namespace.is_empty())
+    {
+        return Err(format!(
+            "credentials.secretRef: a name and a namespace are wanted, not {name:?} and {namespace:?}"
+        ));
+    }
     Ok(Ufm {
-        address: match has_scheme {
-            true => endpoint.to_owned(),
-            false => format!("https://{endpoint}"),
-        },
+        address,
         insecure_skip_verify: row.config["insecureSkipVerify"].as_bool().unwrap_or(false),
         secret: secret.map(|it| (it.namespace.clone(), it.name.clone())),
         interval_ms: interval.milliseconds(),
@@ -289,6 +300,22 @@ mod tests {
         let error = conf.ufm.expect("it is enabled").expect_err("it lacks one");
         assert!(error.contains("[0]: config.endpoint"), "{error}");
         assert_eq!(conf.label, Some(Ok(LabelledNetworks::default())));
+        for (rest, why) in [
+            (
+                "config: {endpoint: 'ufm:many'}",
+                "config.endpoint: its port",
+            ),
+            (
+                "config: {endpoint: ufm}, credentials: {secretRef: {name: password}}",
+                "credentials.secretRef: a name and a namespace are wanted, not \"password\" and \"\"",
+            ),
+        ] {
+            let conf = read(&format!(
+                "networkTopologyDiscovery: [{{source: ufm, enabled: true, {rest}}}]"
+            ));
+            let error = conf.ufm.expect("it is enabled").expect_err(rest);
+            assert!(error.contains(why), "{error}");
+        }
         assert_eq!(conf.unreadable.len(), 2, "{:?}", conf.unreadable);
         let twice = read("networkTopologyDiscovery: [{source: label}, {source: label}]");
         let error = twice.label.expect("it is named");

@@ -25,7 +25,16 @@ fn endless() -> Manner {
 }
 
 /// What is asked of a server of this manner, what it heard, and how much it poured out.
-async fn put(manner: Manner, mut question: Ask) -> (Result<String, String>, String, usize) {
+async fn put(manner: Manner, question: Ask) -> (Result<String, String>, String, usize) {
+    put_beside(tower_nobody(), manner, question).await
+}
+
+/// The same beside a cluster that holds something.
+async fn put_beside(
+    cluster: client::Cluster,
+    manner: Manner,
+    mut question: Ask,
+) -> (Result<String, String>, String, usize) {
     let listener = TcpListener::bind("127.0.0.1:0")
         .await
         .expect("a port is free");
@@ -41,7 +50,7 @@ async fn put(manner: Manner, mut question: Ask) -> (Result<String, String>, Stri
     if let Door::Address { address, .. } = &mut question.door {
         *address = format!("http://{at}/below/");
     }
-    let answer = ask(&tower_nobody().into(), &question).await;
+    let answer = ask(&cluster.into(), &question).await;
     let answer = answer.map(|body| String::from_utf8(body).expect("a text"));
     let (heard, poured) = server.await.expect("the server ends");
     (answer, heard, poured)
@@ -305,18 +314,99 @@ async fn a_pod_that_is_not_there_and_words_that_cannot_be_sent_are_told() {
     assert!(answer.is_err(), "{answer:?}");
 }
 
+/// A cluster that answers so when it is asked for the Secret of credentials.
+fn holding(code: u16, secret: &'static str) -> client::Cluster {
+    let holds = move |request: http::Request<client::Body>| {
+        assert_eq!(request.uri().path(), "/api/v1/namespaces/ns/secrets/ufm");
+        let response = http::Response::builder().status(code);
+        let body = http_body_util::Full::new(bytes::Bytes::from(secret));
+        std::future::ready(Ok::<_, std::convert::Infallible>(
+            response.body(body).expect("a response"),
+        ))
+    };
+    client::Cluster::in_process(tower::service_fn(holds))
+}
+
+fn ufm() -> api::intent::ObjectKey {
+    api::intent::ObjectKey::new(api::kind::Kind::Secret, "ns", "ufm")
+}
+
+const SECRET: &str = r#"{"data": {"username": "bWU=", "password": "c2VjcmV0"}}"#;
+
 #[tokio::test]
 async fn credentials_of_a_secret_are_read_when_they_are_needed() {
-    let secret = r#"{"data": {"username": "bWU=", "password": "c2VjcmV0"}}"#;
-    let holds = tower::service_fn(move |request: http::Request<client::Body>| async move {
-        assert_eq!(request.uri().path(), "/api/v1/namespaces/ns/secrets/ufm");
-        Ok::<_, std::convert::Infallible>(http::Response::new(http_body_util::Full::new(
-            bytes::Bytes::from(secret),
-        )))
-    });
-    let key = api::intent::ObjectKey::new(api::kind::Kind::Secret, "ns", "ufm");
-    let read = super::secret::credentials(&client::Cluster::in_process(holds), &key).await;
+    let read = super::secret::credentials(&holding(200, SECRET), &ufm()).await;
     assert_eq!(read, Ok(("me".to_owned(), "secret".to_owned())));
-    let read = super::secret::credentials(&tower_nobody(), &key).await;
-    assert!(read.is_err(), "{read:?}");
+}
+
+#[tokio::test]
+async fn credentials_that_cannot_be_had_are_told_with_their_secret_and_not_with_what_is_in_it() {
+    let unread = "the Secret ns/ufm with its credentials cannot be read: ";
+    for (code, secret, why) in [
+        (403, "", format!("{unread}403")),
+        (404, "", format!("{unread}404")),
+        (
+            200,
+            "",
+            format!("{unread}EOF while parsing a value at line 1 column 0"),
+        ),
+        (
+            200,
+            r#"{"data": {"password": "c2VjcmV0"}}"#,
+            "the Secret ns/ufm has no key username".to_owned(),
+        ),
+        (
+            200,
+            r#"{"data": {"username": "bWU="}}"#,
+            "the Secret ns/ufm has no key password".to_owned(),
+        ),
+        (
+            200,
+            r#"{"data": {"username": "bWU=", "password": "secret!"}}"#,
+            "the key password of the Secret ns/ufm is no base64".to_owned(),
+        ),
+        (
+            200,
+            r#"{"data": {"username": "/w==", "password": "c2VjcmV0"}}"#,
+            "the key username of the Secret ns/ufm is no text".to_owned(),
+        ),
+    ] {
+        let read = super::secret::credentials(&holding(code, secret), &ufm()).await;
+        assert_eq!(read, Err(why), "{secret}");
+    }
+}
+
+#[tokio::test]
+async fn who_is_not_let_in_with_credentials_of_a_secret_is_told_which() {
+    for (head, who, why) in [
+        (
+            "401 Unauthorized",
+            Credentials::Secret(ufm()),
+            "it answered 401 to username and password of the Secret ns/ufm",
+        ),
+        (
+            "403 Forbidden",
+            Credentials::Secret(ufm()),
+            "it answered 403 to username and password of the Secret ns/ufm",
+        ),
+        (
+            "500 Internal Server Error",
+            Credentials::Secret(ufm()),
+            "it answered 500",
+        ),
+        (
+            "401 Unauthorized",
+            Credentials::Plain("me".to_owned(), "secret".to_owned()),
+            "it answered 401",
+        ),
+    ] {
+        let mut question = question("GET", "", 1_000);
+        if let Door::Address { credentials, .. } = &mut question.door {
+            *credentials = Some(who);
+        }
+        let (answer, heard, _) = put_beside(holding(200, SECRET), says(head, "{}"), question).await;
+        assert_eq!(answer, Err(why.to_owned()));
+        // base64 of me:secret
+        assert!(heard.contains("Basic bWU6c2VjcmV0"), "{heard}");
+    }
 }
