@@ -1,5 +1,8 @@
 //! Volcano's Queue: open, closing, closed, and what that means for its children
 //! (`specs/volcano.md` 2.2).
+//!
+//! While a queue is closing, or its state is unknown, its webhook refuses every change but of its status
+//! (chapter 4.3): what else is to be written of it waits for another state.
 
 use std::sync::Arc;
 
@@ -61,10 +64,6 @@ fn step(inputs: &Inputs<'_>) -> Step {
     let meta = &queue.metadata;
     if meta.deletion_timestamp.is_some() {
         return Step::idle();
-    }
-    if queue.spec.parent.is_empty() && &*meta.name != ROOT_QUEUE {
-        let patch = json!({ "spec": { "parent": ROOT_QUEUE } });
-        return Step::write(vec![write::patch(Kind::Queue, meta, Part::Whole, patch)]);
     }
     let commands = command::of(inputs.mirror, inputs.key);
     let Some(command) = commands.first() else {
@@ -138,7 +137,11 @@ fn follow(inputs: &Inputs<'_>, queue: &Queue) -> Step {
     match queue.status.state {
         QueueState::Unset | QueueState::Unknown | QueueState::Open if parent_is_closed => {
             if !is_closed_by_parent(queue) {
-                return Step::write(vec![mark(queue, "true")]);
+                // The mark comes before the end: without it the queue would not open with its parent.
+                return Step::write(vec![match queue.status.state {
+                    QueueState::Unknown => forget_state(queue),
+                    _ => mark(queue, "true"),
+                }]);
             }
             Step::write(vec![set_state(queue, closing_state(mirror, queue))])
         }
@@ -155,8 +158,20 @@ fn follow(inputs: &Inputs<'_>, queue: &Queue) -> Step {
         QueueState::Closing if closing_state(mirror, queue) == QueueState::Closed => {
             Step::write(vec![set_state(queue, QueueState::Closed)])
         }
+        QueueState::Open | QueueState::Closed if queue.spec.parent.is_empty() => name_parent(queue),
         _ => Step::idle(),
     }
+}
+
+/// Writes down what an empty parent means. Nothing here depends on it, so it comes last: one whose other fields
+/// the webhook refuses opens and closes all the same.
+fn name_parent(queue: &Queue) -> Step {
+    let meta = &queue.metadata;
+    if &*meta.name == ROOT_QUEUE {
+        return Step::idle();
+    }
+    let patch = json!({ "spec": { "parent": ROOT_QUEUE } });
+    Step::write(vec![write::patch(Kind::Queue, meta, Part::Whole, patch)])
 }
 
 fn closed_parent<'a>(mirror: &'a Mirror, queue: &'a Queue) -> Option<&'a str> {
@@ -180,6 +195,11 @@ fn closing_state(mirror: &Mirror, queue: &Queue) -> QueueState {
 
 fn set_state(queue: &Queue, state: QueueState) -> Intent {
     write::patch_status(Kind::Queue, &queue.metadata, json!({ "state": state }))
+}
+
+/// As if the queue were new.
+fn forget_state(queue: &Queue) -> Intent {
+    write::patch_status(Kind::Queue, &queue.metadata, json!({ "state": null }))
 }
 
 fn mark(queue: &Queue, value: &str) -> Intent {

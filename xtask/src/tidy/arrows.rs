@@ -73,8 +73,10 @@ pub const ARROWS: &[(&str, &[&str])] = &[
 ];
 
 /// Arrows that only tests need: a decider's tests ask the checker, the simulation's the controllers,
-/// those of policies evaluate them, and those of jobs ask what Kubernetes says of a pod template.
+/// those of controllers whether webhooks take what is written, those of policies evaluate them, and those
+/// of jobs ask what Kubernetes says of a pod template.
 const TEST_ARROWS: &[(&str, &str)] = &[
+    ("controllers", "review"),
     ("engine", "checker"),
     ("review", "cel"),
     ("review", "store"),

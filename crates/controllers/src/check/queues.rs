@@ -1,5 +1,5 @@
 //! States of a queue × what is done to it (`specs/volcano.md` 2.2), under a parent that is open and
-//! one that is not, with groups in it and without.
+//! one that is not, with groups in it and without. What is written passes the webhooks, or it would not be there.
 
 use api::kind::Kind;
 use serde_json::json;
@@ -26,19 +26,20 @@ const TABLE: &str = "
     Unknown  -           Open     Open     Closed   Closing
 ";
 
-fn ends_as(state: &str, action: &str, column: usize) -> String {
+/// How a queue of that state ends; where it names no parent, that is the root.
+fn ends_as(state: &str, action: &str, column: usize, parent: Option<&str>) -> String {
     let mut world = World::new();
     world.is_quiet = true;
     let is_parent_closed = column >= 2;
     let of_parent = if is_parent_closed { "Closed" } else { "Open" };
-    let parent = json!({ "spec": { "parent": "root" }, "status": { "state": of_parent } });
+    let team = json!({ "spec": { "parent": "root" }, "status": { "state": of_parent } });
     world.appear(
         Kind::Queue,
         "",
         "root",
         json!({ "status": { "state": "Open" } }),
     );
-    world.appear(Kind::Queue, "", "team", parent);
+    world.appear(Kind::Queue, "", "team", team);
     if column % 2 == 1 {
         let group = json!({ "spec": { "queue": "q" } });
         world.appear(Kind::PodGroup, "ml", "g", group);
@@ -47,7 +48,10 @@ fn ends_as(state: &str, action: &str, column: usize) -> String {
         let command = json!({ "action": action, "target": { "apiVersion": "scheduling.volcano.sh/v1beta1", "kind": "Queue", "name": "q", "uid": "q" } });
         world.appear(Kind::Command, "default", "c", command);
     }
-    let mut queue = json!({ "metadata": { "uid": "q" }, "spec": { "parent": "team" } });
+    let mut queue = json!({ "metadata": { "uid": "q" }, "spec": {} });
+    if let Some(parent) = parent {
+        queue["spec"]["parent"] = json!(parent);
+    }
     if state != "-" {
         queue["status"] = json!({ "state": state });
     }
@@ -59,14 +63,24 @@ fn ends_as(state: &str, action: &str, column: usize) -> String {
         "a command is carried out or refused"
     );
     let queue = world.get(Kind::Queue, "", "q").expect("the queue stays");
-    queue["status"]["state"].as_str().unwrap_or("-").to_owned()
+    let state = queue["status"]["state"].as_str();
+    // While it is closing nobody may change it.
+    if state != Some("Closing") {
+        let wanted = parent.unwrap_or("root");
+        assert_eq!(queue["spec"]["parent"], wanted, "{state:?} {action}");
+    }
+    state.unwrap_or("-").to_owned()
 }
 
 #[test]
 fn each_state_of_a_queue_answers_to_each_action() {
     for line in TABLE.lines().filter(|line| !line.trim().is_empty()) {
         let words: Vec<&str> = line.split_whitespace().collect();
-        let found = [0, 1, 2, 3].map(|column| ends_as(words[0], words[1], column));
+        let (state, action) = (words[0], words[1]);
+        let found = [0, 1, 2, 3].map(|column| ends_as(state, action, column, Some("team")));
         assert_eq!(found[..], words[2..], "{line}");
+        // The root is open.
+        let found = [0, 1].map(|column| ends_as(state, action, column, None));
+        assert_eq!(found[..], words[2..4], "{line}");
     }
 }

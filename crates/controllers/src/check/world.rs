@@ -2,6 +2,7 @@
 
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
 
+use api::admission::{Facts, Operation, Review, Verdict};
 use api::intent::{Action, Intent, ObjectKey, Part, Propagation};
 use api::kind::Kind;
 use api::time::Time;
@@ -320,7 +321,7 @@ impl World {
             let is_news = |intent: &&Intent| {
                 let is_told =
                     intent.target.kind == Kind::Event && self.objects.contains_key(&intent.target);
-                !is_told && !self.is_barred(intent)
+                !is_told && self.refusal(intent).is_none()
             };
             let news: Vec<&Intent> = step.intents.iter().filter(is_news).collect();
             assert!(news.is_empty(), "{name} never rests: {news:?}");
@@ -378,10 +379,9 @@ impl World {
         }
         let mut last = Last::default();
         for intent in step.intents {
-            if self.is_barred(&intent) {
-                last.refused.extend(self.refuse(intent));
-            } else {
-                self.perform(intent);
+            match self.refusal(&intent) {
+                Some((verb, why)) => last.refused.push(self.refuse(verb, why, intent)),
+                None => self.perform(intent),
             }
         }
         last.refused.truncate(REFUSED_MAX);
@@ -396,28 +396,56 @@ impl World {
         }
     }
 
-    fn is_barred(&self, intent: &Intent) -> bool {
+    /// Which write it is and why it is refused, if it is: by what was set, or by the webhooks of queues.
+    fn refusal(&self, intent: &Intent) -> Option<(&'static str, Box<str>)> {
         let verb = match intent.action {
             Action::Create { .. } => "create",
             Action::Delete { .. } => "delete",
             Action::Patch {
                 part: Part::Whole, ..
             } => "patch",
-            _ => return false,
+            _ => return None,
         };
-        let mut barred = self.barred.iter();
-        barred.any(|(of, kind, _)| *of == verb && *kind == intent.target.kind)
+        let barred = self.barred.iter();
+        let mut barred = barred.filter(|(of, kind, _)| *of == verb && *kind == intent.target.kind);
+        let why = barred.next().map(|(_, _, why)| why.clone());
+        Some((verb, why.or_else(|| self.denial(intent))?))
     }
 
-    fn refuse(&mut self, intent: Intent) -> Option<Refused> {
-        let (verb, kind, why) = self.barred.clone()?;
-        let (kind, name) = (kind.row().name, &intent.target.name);
+    /// What the webhooks say against a change of a queue. They are not asked about its status.
+    fn denial(&self, intent: &Intent) -> Option<Box<str>> {
+        let old = self.objects.get(&intent.target);
+        let old = old.filter(|_| intent.target.kind == Kind::Queue)?;
+        let Action::Patch { patch, .. } = &intent.action else {
+            return None;
+        };
+        let mut new = old.clone();
+        merge(&mut new, patch);
+        let question = Review {
+            operation: Operation::Update,
+            kind: Kind::Queue,
+            subresource: "",
+            namespace: "",
+            name: &intent.target.name,
+            object: Some(&new),
+            old: Some(old),
+            user: "controller",
+            dry_run: false,
+        };
+        match review::review(&question, self) {
+            Verdict::Denied { message, .. } => Some(message.into()),
+            Verdict::Allowed { .. } => None,
+        }
+    }
+
+    fn refuse(&mut self, verb: &'static str, message: Box<str>, intent: Intent) -> Refused {
+        let (kind, name) = (intent.target.kind.row().name, &intent.target.name);
         self.say(format!("{verb} {kind} {name} refused"));
-        Some(Refused {
+        Refused {
             verb,
             target: intent.target,
-            message: why,
-        })
+            message,
+        }
     }
 
     fn look_up(&mut self, asker: (usize, ObjectKey), keys: Vec<ObjectKey>) {
@@ -743,6 +771,24 @@ impl World {
             self.mirrors[index] = mirror;
             self.wake(changes.into_iter().map(|change| (index, change)).collect());
         }
+    }
+}
+
+impl Facts for World {
+    fn object(&self, kind: Kind, namespace: &str, name: &str) -> Option<Value> {
+        self.get(kind, namespace, name).cloned()
+    }
+
+    fn list(&self, kind: Kind, namespace: &str) -> Vec<Value> {
+        let all = self.objects.iter();
+        let all =
+            all.filter(|(key, _)| key.kind == kind && [&*key.namespace, ""].contains(&namespace));
+        all.map(|(_, object)| object.clone()).collect()
+    }
+
+    /// Of queues nobody asks for it.
+    fn template_faults(&self, _: &Value) -> Vec<String> {
+        Vec::new()
     }
 }
 
