@@ -19,6 +19,7 @@ use api::volcano::{
 use mirror::{Change, Mirror};
 
 mod body;
+mod filled;
 mod graph;
 mod probe;
 mod status;

@@ -4,14 +4,11 @@ use std::collections::BTreeSet;
 
 use api::kind::Kind;
 use api::names::check_label_value;
-use api::volcano::{CREATED_BY_FLOW, CREATED_BY_TEMPLATE, DEFAULT_QUEUE, JobFlow, JobTemplate};
+use api::volcano::{CREATED_BY_FLOW, CREATED_BY_TEMPLATE, JobFlow, JobTemplate};
 use serde_json::{Map, Value, json};
 
-use super::Member;
+use super::{Member, filled};
 use crate::write;
-
-/// What the schema puts into every `jobSpec` that does not say otherwise: there it means nothing.
-const MAX_RETRY_FILLED: i64 = 3;
 
 /// The job. Marks that are too long for a label are annotations only; upstream's job is refused then.
 pub(super) fn of(flow: &JobFlow, member: &Member<'_>, template: &JobTemplate) -> Value {
@@ -32,7 +29,8 @@ pub(super) fn of(flow: &JobFlow, member: &Member<'_>, template: &JobTemplate) ->
         .collect();
     let mut spec = template.spec.value();
     if let Some(patch) = &member.flow.patch {
-        let patch = without_filled(patch.job_spec.value());
+        let mut patch = patch.job_spec.value();
+        filled::take_away(&mut patch);
         lay_over(&mut spec, patch);
     }
     json!({
@@ -45,22 +43,6 @@ pub(super) fn of(flow: &JobFlow, member: &Member<'_>, template: &JobTemplate) ->
         },
         "spec": spec,
     })
-}
-
-/// A patch without what the schema fills in where nothing was said.
-fn without_filled(mut patch: Value) -> Value {
-    if let Value::Object(fields) = &mut patch {
-        let filled = [
-            ("maxRetry", json!(MAX_RETRY_FILLED)),
-            ("queue", json!(DEFAULT_QUEUE)),
-        ];
-        for (field, value) in filled {
-            if fields.get(field) == Some(&value) {
-                fields.remove(field);
-            }
-        }
-    }
-    patch
 }
 
 /// Lays a patch over a value: fields one by one, lists of named things name by name, everything
