@@ -158,7 +158,10 @@ impl Declared {
         let mut fields = BTreeMap::new();
         let mut least = 2u64;
         for (key, schema) in own.chain(whole.iter().flatten().map(|(name, inner)| (*name, inner))) {
-            let spelled = escaped(key);
+            let spelled = match is_of_the_server(name) {
+                true => key.to_owned(),
+                false => escaped(key),
+            };
             let Some(field) = inner(schema, format!("{name}.{spelled}")) else {
                 continue;
             };
@@ -185,6 +188,12 @@ pub(super) enum Whole {
 
 /// What the type of `self` is called; the real server makes up a number for every definition.
 const NAME: &str = "selfType";
+
+/// Whether a type is one that the server itself declares, of a request or a namespace, and no schema. Its fields are
+/// called as they are: `request.namespace`, though that word is reserved.
+fn is_of_the_server(name: &str) -> bool {
+    name.starts_with("kubernetes.")
+}
 
 /// Whether a field's name can be said in an expression at all.
 fn is_speakable(name: &str) -> bool {

@@ -3,12 +3,12 @@
 mod truths;
 
 use kube_cel::cel::common::ast::{EntryExpr, Expr};
-use kube_cel::cel::parser::{Expression, Parser};
+use kube_cel::cel::parser::{Expression as Tree, Parser};
 use proptest::prelude::*;
 use serde_json::{Value, json};
 
 use super::parse::parse;
-use super::{Rules, Trust};
+use super::{Answer, Authorizer, Expression, Rules, Scene, Trust};
 
 /// The stack of a thread that nobody gave a bigger one.
 const STACK_BYTES: usize = 2 << 20;
@@ -28,6 +28,23 @@ fn whole_life(rule: &str) {
         let object = json!({"a": 1});
         drop(rules.validate(&object, Some(&object)));
     }
+}
+
+#[test]
+fn fields_of_a_request_are_called_as_they_are() {
+    let scene = Scene::of_policy(false, Authorizer::Known);
+    for expression in [
+        "request.namespace in ['a', 'b']",
+        "namespaceObject.metadata.namespace == request.namespace",
+    ] {
+        assert_eq!(scene.check(expression, Answer::Bool), Ok(()));
+    }
+    let why = scene.check("request.__namespace__ == 'a'", Answer::Bool);
+    let why = why.expect_err("a schema's field would be called so");
+    assert!(why.contains("undefined field '__namespace__'"), "{why}");
+    let request = json!({ "namespace": "a" });
+    let named = Expression::compile("request.namespace == 'a'").expect("it can be read");
+    assert_eq!(named.truth(&[("request", &request)]), Ok(true));
 }
 
 #[test]
@@ -386,8 +403,8 @@ fn mistakes_are_told_as_the_real_server_tells_them() {
 
 /// A tree without the numbers of its parts, and without the dot by which a function is named from the
 /// top: the library does not keep it.
-fn shown(tree: &Expression) -> Value {
-    let all = |list: &[Expression]| list.iter().map(shown).collect::<Vec<_>>();
+fn shown(tree: &Tree) -> Value {
+    let all = |list: &[Tree]| list.iter().map(shown).collect::<Vec<_>>();
     match &tree.expr {
         Expr::Call(call) => {
             json!([
@@ -480,7 +497,7 @@ fn whole_numbers_of_an_object_equal_those_of_an_expression() {
         ("object.half == 0.5", true),
         ("object.vast > 1.0", true),
     ] {
-        let expression = crate::Expression::compile(text).expect("it is an expression");
+        let expression = Expression::compile(text).expect("it is an expression");
         assert_eq!(
             expression.truth(&[("object", &object)]),
             Ok(truth),
