@@ -89,6 +89,9 @@ rows! {
         holds("!has(object.metadata.annotations) || !('volcano.sh/hierarchy' in object.metadata.annotations) || 'volcano.sh/hierarchy-weights' in object.metadata.annotations || !object.metadata.annotations['volcano.sh/hierarchy'].contains('/')"),
     ];
     NO_WEIGHT WRITES, "{weight} in the {weights} is invalid number: strconv.ParseFloat: parsing {quoted}: invalid syntax", [];
+    HUGE_WEIGHT WRITES, "{weight} in the {weights} is invalid number: strconv.ParseFloat: parsing {quoted}: value out of range", [];
+    /// Ours; upstream takes `inf` and `NaN`.
+    ENDLESS_WEIGHT WRITES, "{weight} in the {weights} must be a finite number", [];
     LITTLE_WEIGHT WRITES, "{weight} in the {weights} must be larger than 0", [
         holds("!has(object.metadata.annotations) || !('volcano.sh/hierarchy-weights' in object.metadata.annotations) || object.metadata.annotations['volcano.sh/hierarchy-weights'] == '' || object.metadata.annotations['volcano.sh/hierarchy-weights'].split('/').all(w, w.matches('[1-9]') && !w.startsWith('-'))")
             .saying("weights in volcano.sh/hierarchy-weights must be numbers larger than 0"),

@@ -1,5 +1,7 @@
 //! The annotations that place a queue in a tree of weights.
 
+use std::fmt::Display;
+
 use api::kind::Kind;
 use api::names::go_quote;
 use api::volcano::{HIERARCHY, HIERARCHY_WEIGHTS, Queue};
@@ -50,15 +52,18 @@ pub(super) fn check(case: &Case<'_>, queue: &Queue, complaints: &mut Vec<String>
 }
 
 fn weight_complaint(weight: &str, weights: &str) -> Option<String> {
-    match weight.parse::<f64>() {
-        Err(_) => Some(queues::NO_WEIGHT.with(&[
-            ("weight", &weight),
-            ("weights", &weights),
-            ("quoted", &go_quote(weight)),
-        ])),
-        Ok(number) if number <= 0.0 => {
-            Some(queues::LITTLE_WEIGHT.with(&[("weight", &weight), ("weights", &weights)]))
-        }
-        Ok(_) => None,
-    }
+    let values: [(&str, &dyn Display); 3] = [
+        ("weight", &weight),
+        ("weights", &weights),
+        ("quoted", &go_quote(weight)),
+    ];
+    let row = match weight.parse::<f64>() {
+        Err(_) => &queues::NO_WEIGHT,
+        Ok(number) if number <= 0.0 => &queues::LITTLE_WEIGHT,
+        Ok(number) if number.is_finite() => return None,
+        // A number in digits that no float holds, which upstream's reader refuses, too.
+        Ok(_) if weight.contains(|letter: char| letter.is_ascii_digit()) => &queues::HUGE_WEIGHT,
+        Ok(_) => &queues::ENDLESS_WEIGHT,
+    };
+    Some(row.with(&values))
 }
