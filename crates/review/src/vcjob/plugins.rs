@@ -2,13 +2,15 @@
 //!
 //! Source: `specs/volcano.md`, sections 2.1.7, 4.1 and 4.2.
 
+use std::borrow::Cow;
 use std::collections::BTreeMap;
 
 use api::names::go_quote;
-use api::volcano::{ArgumentFault, JOB_PLUGINS, JobPlugin, JobSpec};
+use api::volcano::{ArgumentFault, JOB_PLUGINS, JobPlugin, JobSpec, Task};
 use serde_json::{Map, Value, json};
 
 use crate::denials::jobs;
+use crate::fields::{items, text};
 use crate::{PluginKeys, Settings};
 
 /// The argument that holds a key.
@@ -68,14 +70,123 @@ fn has_key(arguments: &[Box<str>]) -> bool {
     })
 }
 
-/// What upstream only logs: arguments that count for nothing.
+/// What upstream only logs, if that: arguments that count for nothing, and plugins that find none of their tasks.
 pub(super) fn warnings(spec: &JobSpec) -> Vec<String> {
-    spec.plugins()
-        .filter_map(|(name, arguments)| {
-            let fault = JobPlugin::find(name)?.read(arguments).fault?;
-            Some(format!("job plugin {name}: {}", told(&fault)))
-        })
-        .collect()
+    let mut warnings = Vec::new();
+    for (name, arguments) in spec.plugins() {
+        let Some(plugin) = JobPlugin::find(name) else {
+            continue;
+        };
+        let reading = plugin.read(arguments);
+        let fault = reading.fault.as_ref().map(told);
+        let lacks = PARTS.iter().find(|it| it.plugin == name);
+        let lacks = lacks.map_or_else(Vec::new, |it| it.lacks(spec, &reading.given));
+        let all = fault.into_iter().chain(lacks);
+        warnings.extend(all.map(|what| format!("job plugin {name}: {what}")));
+    }
+    warnings
+}
+
+/// The tasks of which a plugin tells something.
+struct Parts {
+    plugin: &'static str,
+    /// Arguments that name the tasks, which are also the names of those where nothing is said.
+    arguments: &'static [&'static str],
+    /// Which of them have to be there.
+    needs: Needs,
+    /// What becomes of the job where they are not.
+    so: &'static str,
+}
+
+enum Needs {
+    /// One of them, whichever.
+    Any,
+    /// The first.
+    First,
+}
+
+/// `ray` is not here: its job says `PluginError`.
+const PARTS: &[Parts] = &[
+    Parts {
+        plugin: "hcclrank",
+        arguments: &["master", "worker"],
+        needs: Needs::Any,
+        so: "no pod is told its rank",
+    },
+    // Without its master the job is refused.
+    Parts {
+        plugin: "mpi",
+        arguments: &["worker"],
+        needs: Needs::First,
+        so: "the master is told no hosts",
+    },
+    Parts {
+        plugin: "pytorch",
+        arguments: &["master", "worker"],
+        needs: Needs::First,
+        so: "no pod is told its rank",
+    },
+    Parts {
+        plugin: "tensorflow",
+        arguments: &["ps", "worker", "chief", "evaluator"],
+        needs: Needs::Any,
+        so: "no pod is told of the others",
+    },
+];
+
+impl Parts {
+    /// What is missing, a sentence each.
+    fn lacks(&self, spec: &JobSpec, given: &[(&str, Cow<'_, str>)]) -> Vec<String> {
+        let named = self.arguments.iter().map(|argument| {
+            let given = given.iter().rfind(|(name, _)| name == argument);
+            (*argument, given.map(|(_, name)| &**name))
+        });
+        let named: Vec<(&str, Option<&str>)> = named.collect();
+        let is_there = |name: &str| spec.tasks.iter().any(|task| &*task.name == name);
+        let missing = named
+            .iter()
+            .map(|(argument, name)| name.unwrap_or(argument));
+        let missing: Vec<&str> = missing.filter(|name| !is_there(name)).collect();
+        let first = named
+            .first()
+            .map(|(argument, name)| name.unwrap_or(argument));
+        let is_lost = match self.needs {
+            Needs::Any => missing.len() == named.len(),
+            Needs::First => first.is_some_and(|first| !is_there(first)),
+        };
+        if is_lost && !self.is_not_needed(spec) {
+            let what = match (&self.needs, first) {
+                (Needs::First, Some(first)) => format!("there is no task {first}"),
+                _ => format!("there is none of the tasks {}", missing.join(", ")),
+            };
+            return vec![format!("{what}; {}", self.so)];
+        }
+        // Who names a task means one that is there.
+        let slips = named.iter().filter_map(|(argument, name)| {
+            let name = name.filter(|name| !is_there(name))?;
+            Some(format!("there is no task {name}, which {argument} names"))
+        });
+        slips.collect()
+    }
+
+    /// Whether nothing is lacking without the tasks: one process has no others, and ranks may come from elsewhere.
+    fn is_not_needed(&self, spec: &JobSpec) -> bool {
+        match self.plugin {
+            "hcclrank" => {
+                let mut plugins = spec.plugins();
+                plugins.any(|(name, _)| name == "pytorch") || spec.tasks.iter().any(says_rank)
+            }
+            "tensorflow" => matches!(&*spec.tasks, [task] if task.replicas() == 1),
+            _ => false,
+        }
+    }
+}
+
+/// Whether a task's own template says the rank of its pods.
+fn says_rank(task: &Task) -> bool {
+    let containers = items(&task.template["spec"], "containers").iter();
+    let mut variables = containers.flat_map(|container| items(container, "env"));
+    variables.any(|variable| text(variable, "name") == "RANK")
 }
 
 fn told(fault: &ArgumentFault<'_>) -> String {
