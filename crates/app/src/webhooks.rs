@@ -36,6 +36,11 @@ pub(crate) async fn run(request: WebhooksRequest) -> anyhow::Result<u8> {
     let settings = settings(&request)?;
     let webhooks = webhooks(&request.paths)?;
     if let Some(what) = request.print {
+        if what == Printed::Registrations {
+            for fault in wide(&webhooks, &settings) {
+                console::warn(&fault);
+            }
+        }
         console::say(&printed(what, &request, &settings, &webhooks)?);
         return Ok(cli::EXIT_COMPLETE);
     }
@@ -97,7 +102,8 @@ async fn serve(
                 registrar.settings = settings.clone();
                 rules.send_replace(Arc::new(settings));
             }
-            let lacks = faults(&registrar.register(&authorities).await);
+            let mut lacks = faults(&registrar.register(&authorities).await);
+            lacks.extend(wide(&registrar.webhooks, &registrar.settings));
             for fault in &lacks {
                 tracing::warn!("{fault}");
             }
@@ -163,6 +169,19 @@ fn faults(unasked: &Unasked) -> Vec<String> {
         ));
     }
     faults
+}
+
+/// Webhooks that are asked about more than concerns them, a sentence each.
+fn wide(webhooks: &[&Webhook], settings: &Settings) -> Vec<String> {
+    let all = webhooks.iter();
+    let wide = all.filter(|webhook| webhook.is_asked_about_every_pod(settings));
+    wide.map(|webhook| {
+        format!(
+            "{} is asked about every pod of the cluster: the resource groups name too many namespaces and annotations for a condition",
+            webhook.path
+        )
+    })
+    .collect()
 }
 
 fn settings(request: &WebhooksRequest) -> anyhow::Result<Settings> {

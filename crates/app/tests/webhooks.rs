@@ -67,6 +67,45 @@ fn registrations_are_printed_for_what_is_served() {
 }
 
 #[test]
+fn only_pods_of_resource_groups_are_asked_about_unless_they_are_too_many_to_name() {
+    let registered = |namespaces: usize| {
+        let names: Vec<String> = (0..namespaces).map(|at| format!("team-{at}")).collect();
+        let file = serde_json::json!({ "resourceGroups": [
+            { "object": { "key": "namespace", "value": names }, "labels": { "pool": "b" } },
+        ] });
+        let path = std::env::temp_dir().join(format!(
+            "katmai-groups-{}-{namespaces}.yaml",
+            std::process::id()
+        ));
+        std::fs::write(&path, file.to_string()).expect("a file");
+        let output = webhooks(&[
+            "--print=registrations",
+            "--webhook-url=https://hooks.example.com",
+            "--enabled-admission=/pods/mutate",
+            &format!("--admission-conf={}", path.display()),
+        ]);
+        std::fs::remove_file(&path).expect("cleaned up");
+        let list: Value = serde_json::from_slice(&output.stdout).expect("JSON");
+        let conditions = list["items"][0]["webhooks"][0]["matchConditions"].clone();
+        let told = String::from_utf8_lossy(&output.stderr).into_owned();
+        (conditions[0]["expression"].clone(), told)
+    };
+    assert_eq!(
+        registered(2),
+        (
+            Value::from("request.namespace in ['team-0', 'team-1']"),
+            String::new()
+        )
+    );
+    let (condition, told) = registered(10_000);
+    assert_eq!(condition, Value::Null);
+    assert!(
+        told.contains("/pods/mutate is asked about every pod of the cluster"),
+        "{told}"
+    );
+}
+
+#[test]
 fn what_cannot_be_done_is_said() {
     for (arguments, said) in [
         (&["--print=registrations"][..], "--webhook-service-name"),

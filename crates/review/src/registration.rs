@@ -2,7 +2,7 @@
 //! [`WEBHOOKS`](crate::WEBHOOKS).
 //!
 //! Invariant: no registration lets a webhook stop a pod that is not ours. About pods only those are
-//! asked that name one of our schedulers or ask for something of ours, and where nobody answers,
+//! asked that name one of our schedulers, or are to be given something, and where nobody answers,
 //! pods pass.
 //!
 //! Source: `specs/volcano.md`, section 4.0.
@@ -14,7 +14,7 @@ use base64::Engine;
 use base64::engine::general_purpose::STANDARD;
 use serde_json::{Value, json};
 
-use crate::{Settings, Webhook};
+use crate::{ResourceGroup, Settings, Webhook};
 
 /// How every registration of upstream's chart is called, before its path.
 const PREFIX: &str = "volcano-admission-service";
@@ -24,6 +24,10 @@ const TIMEOUT_SECONDS: u32 = 10;
 const POD_TIMEOUT_SECONDS: u32 = 2;
 /// The namespace of what makes a cluster a cluster.
 const SYSTEM_NAMESPACE: &str = "kube-system";
+
+/// The longest condition. CEL takes 100,000 letters; a registration of ours notes what it was made as in an
+/// annotation, and annotations have 256 KiB, in which a letter of CEL may take four bytes.
+const CONDITION_BYTES_MAX: usize = 50_000;
 
 /// Where an API server finds the webhooks.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -156,14 +160,35 @@ impl Webhook {
     pub(crate) fn condition(&self, settings: &Settings) -> Option<String> {
         match (self.kind, self.mutates()) {
             (Kind::Pod, false) => Some(names_ours(settings)),
-            // Who belongs to a group is known here only.
-            (Kind::Pod, true) if settings.resource_groups.is_empty() => Some(format!(
-                "{} && has(object.metadata.annotations) && '{QUEUE_GATE}' in object.metadata.annotations",
-                names_ours(settings)
-            )),
+            (Kind::Pod, true) => {
+                Some(is_given(settings)).filter(|it| it.len() <= CONDITION_BYTES_MAX)
+            }
             _ => None,
         }
     }
+
+    /// Whether it is asked about every pod of the cluster: who belongs to the resource groups is too long for a
+    /// condition.
+    pub fn is_asked_about_every_pod(&self, settings: &Settings) -> bool {
+        self.kind == Kind::Pod && self.condition(settings).is_none()
+    }
+}
+
+/// Whether a new pod may be given something: it asks for the gate of its queue and names one of our schedulers, or
+/// belongs to a resource group, which may also make it ours. In CEL; cannot fail on any pod.
+fn is_given(settings: &Settings) -> String {
+    let groups = &settings.resource_groups;
+    let gate = format!(
+        "{} && has(object.metadata.annotations) && '{QUEUE_GATE}' in object.metadata.annotations",
+        names_ours(settings)
+    );
+    if groups.is_empty() {
+        return gate;
+    }
+    let gate = settings.queue_gates.then(|| format!("({gate})"));
+    let belongs = ResourceGroup::belongs(groups);
+    let any: Vec<String> = gate.into_iter().chain([belongs]).collect();
+    any.join(" || ")
 }
 
 /// Whether a pod names one of our schedulers, in CEL. Cannot fail on any pod.
@@ -181,7 +206,18 @@ fn names_ours(settings: &Settings) -> String {
 
 /// A text as it stands in CEL.
 pub(crate) fn quoted(text: &str) -> String {
-    format!("'{}'", text.replace('\\', "\\\\").replace('\'', "\\'"))
+    let mut written = String::from("'");
+    for letter in text.chars() {
+        match letter {
+            '\\' | '\'' => written.extend(['\\', letter]),
+            letter if letter.is_control() => {
+                written.push_str(&format!("\\u{:04x}", u32::from(letter)));
+            }
+            letter => written.push(letter),
+        }
+    }
+    written.push('\'');
+    written
 }
 
 /// `CREATE`, `UPDATE` or `DELETE`.

@@ -2,13 +2,14 @@
 //!
 //! Source: `specs/volcano.md`, section 4.0 (the file of `--admission-conf`) and 4.4.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
 use api::volcano::RESOURCE_GROUP;
 use serde::Deserialize;
 use serde_json::{Map, Value};
 
 use crate::fields::inside;
+use crate::registration::quoted;
 
 /// The file of `--admission-conf`.
 #[derive(Clone, Debug, Default, Deserialize)]
@@ -125,6 +126,41 @@ impl ResourceGroup {
         }
     }
 
+    /// Whether a new pod belongs to any of them, in CEL over `object` and `request`: what [`ResourceGroup::has`]
+    /// says. Cannot fail on any pod.
+    pub(crate) fn belongs(groups: &[ResourceGroup]) -> String {
+        let mut namespaces = BTreeSet::new();
+        let mut annotations: BTreeMap<&str, BTreeSet<&str>> = BTreeMap::new();
+        for group in groups {
+            match &group.whose {
+                Whose::Namespaces(names) => namespaces.extend(names.iter().map(String::as_str)),
+                Whose::Annotated(pairs) => {
+                    for (key, value) in pairs {
+                        annotations.entry(key).or_default().insert(value);
+                    }
+                }
+            }
+        }
+        let mut any = Vec::new();
+        if !namespaces.is_empty() {
+            any.push(format!("request.namespace in {}", list(&namespaces)));
+        }
+        let pairs = annotations.iter().map(|(key, values)| {
+            let (key, values) = (quoted(key), list(values));
+            let there = "object.metadata.annotations";
+            format!("({key} in {there} && {there}[{key}] in {values})")
+        });
+        let pairs: Vec<String> = pairs.collect();
+        if !pairs.is_empty() {
+            let pairs = pairs.join(" || ");
+            any.push(format!("(has(object.metadata.annotations) && ({pairs}))"));
+        }
+        match any.is_empty() {
+            true => "false".to_owned(),
+            false => any.join(" || "),
+        }
+    }
+
     /// Who places its pods, if it says so.
     pub(crate) fn scheduler(&self) -> Option<&str> {
         Some(&*self.scheduler_name).filter(|name| !name.is_empty())
@@ -165,6 +201,12 @@ impl ResourceGroup {
             spec.insert("schedulerName".to_owned(), name.into());
         }
     }
+}
+
+/// A list of texts in CEL.
+fn list(texts: &BTreeSet<&str>) -> String {
+    let texts: Vec<String> = texts.iter().map(|text| quoted(text)).collect();
+    format!("[{}]", texts.join(", "))
 }
 
 /// `key: value`

@@ -22,6 +22,8 @@
 #![expect(clippy::unwrap_used, reason = "a case that cannot be read has failed")]
 #![expect(clippy::disallowed_methods, reason = "a test reads its own files")]
 
+#[path = "cases/conditions.rs"]
+mod conditions;
 #[path = "cases/file.rs"]
 mod file;
 #[path = "cases/laws.rs"]
