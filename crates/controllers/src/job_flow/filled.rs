@@ -110,10 +110,8 @@ pub(super) fn take_away(patch: &mut Value) {
 
 fn take_at(value: &mut Value, steps: &[&str], field: &str, default: &Filling) {
     match (steps, value) {
-        ([], Value::Object(fields)) => {
-            if fields.get(field).is_some_and(|value| default.is(value)) {
-                fields.remove(field);
-            }
+        ([], Value::Object(fields)) if fields.get(field).is_some_and(|value| default.is(value)) => {
+            fields.remove(field);
         }
         (["*", rest @ ..], Value::Array(items)) => {
             for item in items {
