@@ -307,15 +307,15 @@ impl Reason {
                 format!("its PodGroup {group} does not exist: it is placed once there is one")
             }
             Reason::QueueMissing { queue } => format!("queue {queue} does not exist"),
-            Reason::SeveralSchedulers => {
-                "its pods name several schedulers, and all of them have to name one".to_owned()
-            }
             Reason::QueueNotOpen { queue, state } => {
                 format!("queue {queue} is {}, not Open", state.word())
             }
             Reason::QueueOverused { queue } => format!("queue {queue} has its whole share in use"),
             Reason::QueueQuota { queue, short } => {
                 format!("queue {queue} has too little {} left", list(short))
+            }
+            Reason::SeveralSchedulers => {
+                "its pods name several schedulers, and all of them have to name one".to_owned()
             }
             Reason::TaskTopologyIgnored { why } => match why {
                 TopologyFault::Missing { role } => {

@@ -27,6 +27,14 @@ impl Against {
             Against::OtherGangs | Against::OwnTasks => "preempt",
         }
     }
+
+    /// The action that clears whole places for the same.
+    pub(crate) fn by_places(self) -> &'static str {
+        match self {
+            Against::OtherQueues => "gangreclaim",
+            Against::OtherGangs | Against::OwnTasks => "gangpreempt",
+        }
+    }
 }
 
 /// What making room on a node costs, the cheapest first.

@@ -36,9 +36,6 @@ pub(crate) struct Reach {
     domains: usize,
     /// Whether gangs may go as a whole.
     whole: Switched,
-    /// Whether a gang that says that it may not be evicted loses nothing, whatever its pods say: upstream looks
-    /// at this in the two actions only that evict bundles.
-    heeds_gangs: bool,
 }
 
 impl Default for Reach {
@@ -46,7 +43,6 @@ impl Default for Reach {
         Reach {
             domains: 8,
             whole: Switched::On,
-            heeds_gangs: true,
         }
     }
 }
@@ -61,7 +57,6 @@ impl Reach {
         Reach {
             domains: usize::try_from(domains).unwrap_or(1),
             whole: asked.flag("allowWholeBundle", Switched::On),
-            ..Reach::default()
         }
     }
 }
@@ -70,18 +65,17 @@ impl Reach {
 pub(super) fn clear_one_by_one(
     cycle: &mut Cycle<'_, '_>,
     against: Against,
-    cause: &'static str,
-    (queue, gang): (QueueId, GangId),
+    queue: QueueId,
+    gang: GangId,
 ) {
-    let reach = Reach {
-        whole: Switched::Off,
-        heeds_gangs: false,
-        ..Reach::default()
-    };
     let hunt = Hunt {
         against,
-        cause,
-        reach,
+        cause: against.cause(),
+        reach: Reach {
+            whole: Switched::Off,
+            ..Reach::default()
+        },
+        heeds_gangs: false,
         queue,
         gang,
     };
@@ -104,6 +98,7 @@ pub(super) fn run(
             against,
             cause,
             reach: reach(cycle.view().config),
+            heeds_gangs: true,
             queue,
             gang,
         };
@@ -117,6 +112,9 @@ struct Hunt {
     against: Against,
     cause: &'static str,
     reach: Reach,
+    /// Whether a gang that says that it may not be evicted loses nothing, whatever its pods say: upstream looks
+    /// at this in the two actions only that clear whole places.
+    heeds_gangs: bool,
     queue: QueueId,
     gang: GangId,
 }
@@ -518,7 +516,7 @@ impl Hunt {
             .iter()
             .filter_map(|task| view.tables.task(*task).gang);
         let may_lose = |gang: &GangId| {
-            !self.reach.heeds_gangs || view.tables.gang(*gang).spec.preemptable != Some(false)
+            !self.heeds_gangs || view.tables.gang(*gang).spec.preemptable != Some(false)
         };
         let mut gangs: Vec<GangId> = gangs
             .filter(|gang| may_lose(gang) && seen.insert(*gang))

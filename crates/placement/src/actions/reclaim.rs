@@ -32,19 +32,14 @@ fn run(cycle: &mut Cycle<'_, '_>) {
 /// there are gangs within it. Such gangs are left to the action that clears whole places, where it is
 /// configured.
 pub(super) fn serve(cycle: &mut Cycle<'_, '_>, against: Against, queue: QueueId, gang: GangId) {
-    let (cause, wider) = match against {
-        Against::OtherQueues => ("reclaim", "gangreclaim"),
-        Against::OtherGangs | Against::OwnTasks => ("preempt", "gangpreempt"),
-    };
-    match parts::are_asked_for(cycle.trial.tables(), gang) {
-        false => drain::serve(cycle, gang, |cycle| {
-            clear_room(cycle, against, queue, gang);
-        }),
-        true if cycle.rules.has_action(wider) => {}
-        true => drain::serve(cycle, gang, |cycle| {
-            bundles::clear_one_by_one(cycle, against, cause, (queue, gang));
-        }),
+    let in_one_place = parts::are_asked_for(cycle.trial.tables(), gang);
+    if in_one_place && cycle.rules.has_action(against.by_places()) {
+        return;
     }
+    drain::serve(cycle, gang, |cycle| match in_one_place {
+        true => bundles::clear_one_by_one(cycle, against, queue, gang),
+        false => clear_room(cycle, against, queue, gang),
+    });
 }
 
 /// Gangs that were let in, lack tasks and may take others' room for them.

@@ -79,14 +79,13 @@ fn job_order(view: View<'_>, a: GangId, b: GangId) -> Ordering {
 fn job_valid(view: View<'_>, id: GangId) -> Option<Reason> {
     let gang = view.tables.gang(id);
     for (role, min) in role_minima(view.tables, id) {
-        let spent = view.tables.spent(id, min, Some(role));
-        let (have, failed) = valid_and_failed(&gang.of_role(role), spent);
+        let have = ready_of(view.tables, id, role, min) + gang.of_role(role).waiting();
         if have < min {
             return Some(Reason::NotEnoughPodsOfTask {
                 role: role.clone(),
                 have,
                 min,
-                failed,
+                failed: failed(&gang.of_role(role), view.tables.spent(id, min, Some(role))),
             });
         }
     }
@@ -95,16 +94,18 @@ fn job_valid(view: View<'_>, id: GangId) -> Option<Reason> {
         return Some(Reason::NotEnoughSubGroups { name, have, min });
     }
     let min = gang.spec.min_member;
-    let spent = view.tables.spent(id, min, None);
-    let (have, failed) = valid_and_failed(&gang.census, spent);
-    (have < min).then_some(Reason::NotEnoughTasks { have, min, failed })
+    let have = view.tables.ready(id) + gang.census.waiting();
+    (have < min).then(|| Reason::NotEnoughTasks {
+        have,
+        min,
+        failed: failed(&gang.census, view.tables.spent(id, min, None)),
+    })
 }
 
-/// How many tasks count towards a minimum, and how many have failed and do not: of those that have, so many
-/// had their part in the start.
-fn valid_and_failed(census: &Census, spent: u32) -> (u32, u32) {
-    let failed = census.count(Phase::Failed).saturating_sub(spent);
-    (census.settled() + spent + census.waiting(), failed)
+/// How many tasks have failed and do not count towards a minimum: of those that have, so many had their part in
+/// the start.
+fn failed(census: &Census, spent: u32) -> u32 {
+    census.count(Phase::Failed).saturating_sub(spent)
 }
 
 fn job_ready(view: View<'_>, id: GangId) -> bool {
