@@ -68,20 +68,12 @@ impl Rows {
     fn ownership_of_native(&self, mirror: &Mirror, group: &PodGroup) -> Ownership {
         let meta = &group.metadata;
         let pods = mirror.indexed::<Pod>(Index::PodNativeGroup, &meta.namespace, &meta.name);
-        let (mut ours, mut others) = (false, false);
-        for pod in pods {
-            match self.is_of_native(pod) {
-                true => ours = true,
-                false => others = true,
-            }
-            if ours && others {
-                return Ownership::Shared;
-            }
-        }
-        match (ours, others) {
-            (true, _) => Ownership::Ours,
-            (false, true) => Ownership::Others,
-            (false, false) => Ownership::Unclaimed,
+        let mut are_ours = pods.map(|pod| self.is_of_native(pod));
+        match are_ours.next() {
+            None => Ownership::Unclaimed,
+            Some(first) if are_ours.any(|is_ours| is_ours != first) => Ownership::Shared,
+            Some(true) => Ownership::Ours,
+            Some(false) => Ownership::Others,
         }
     }
 
@@ -133,7 +125,6 @@ impl Rows {
         let mut pods = mirror.indexed::<Pod>(Index::PodNativeGroup, namespace, name);
         // Not all pods of a large group are looked at for each of them that comes or goes.
         let is_settled = match (shown, joined) {
-            (Some(Ownership::Shared), Some(_)) => true,
             (Some(Ownership::Ours), None) => pods.any(|pod| self.is_of_native(pod)),
             _ => is_settled(shown, joined, || pods.next().is_some()),
         };

@@ -101,6 +101,7 @@ pub(super) fn is_settled(
 ) -> bool {
     match (shown, joined) {
         (Some(Ownership::Ours), Some(is_ours)) => is_ours,
+        (Some(Ownership::Shared), Some(_)) => true,
         (Some(Ownership::Others), Some(is_ours)) => !is_ours,
         (Some(Ownership::Others), None) => has_pods(),
         _ => false,
