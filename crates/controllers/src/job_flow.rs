@@ -120,6 +120,15 @@ fn is_over(phase: FlowPhase) -> bool {
     )
 }
 
+/// A job that is still to be made.
+struct Waiting<'v, 'a> {
+    member: &'v Member<'a>,
+    /// Those that it waits for.
+    targets: Vec<&'v Member<'a>>,
+    /// How each of them stands.
+    stands: Vec<Stands>,
+}
+
 /// Everything that one step looks at.
 struct View<'a> {
     inputs: &'a Inputs<'a>,
@@ -218,7 +227,6 @@ impl<'a> View<'a> {
             _ => {}
         }
         if !is_over(phase) {
-            step.intents.extend(self.strange_probes());
             self.start(&mut step);
         }
         step
@@ -246,44 +254,40 @@ impl<'a> View<'a> {
             .map(|job| write::delete(Kind::VcJob, &job.metadata))
     }
 
-    /// How the targets stand of each job that is still to be made.
-    fn waiting(&self) -> Vec<(&Member<'a>, Vec<Stands>)> {
-        let standing = self.to_make().into_iter().map(|(member, targets)| {
-            let stands = |target| probe::of(self.inputs.mirror, member.flow.probe(), target);
-            (member, targets.into_iter().map(stands).collect())
-        });
-        standing.collect()
-    }
-
-    /// The jobs that are still to be made, each with its targets.
-    fn to_make(&self) -> Vec<(&Member<'a>, Vec<&Member<'a>>)> {
+    /// The jobs that are still to be made.
+    fn waiting(&self) -> Vec<Waiting<'_, 'a>> {
         let by_flow: BTreeMap<&str, &Member<'_>> = (self.members.iter())
             .map(|member| (&*member.flow.name, member))
             .collect();
         let to_make = self.members.iter().filter(|it| it.phase().is_none());
-        let with_targets = to_make.map(|member| {
+        let waiting = to_make.map(|member| {
             let targets = member.flow.targets().iter();
             let targets = targets.filter_map(|name| by_flow.get(&**name).copied());
-            (member, targets.collect())
+            let targets: Vec<&Member<'_>> = targets.collect();
+            let stands = |target| probe::of(self.inputs.mirror, member.flow.probe(), target);
+            Waiting {
+                member,
+                stands: targets.iter().copied().map(stands).collect(),
+                targets,
+            }
         });
-        with_targets.collect()
+        waiting.collect()
     }
 
-    /// Tells of probes that name tasks which nobody has: whoever wrote them waits for something else than
-    /// he thinks.
-    fn strange_probes(&self) -> Vec<Intent> {
-        let told = self.to_make().into_iter().filter_map(|(member, targets)| {
-            let tasks = probe::strange_tasks(member.flow.probe()?, &targets);
-            (!tasks.is_empty()).then(|| {
-                let message = format!(
-                    "flow {} probes tasks that none of its targets has ({}): a target without a probed task is waited for until it has completed",
-                    member.flow.name,
-                    graph::listed(tasks.into_iter())
-                );
-                self.warning("InvalidFlow", &message)
-            })
-        });
-        told.collect()
+    /// Tells of a probe that names tasks which nobody has: whoever wrote it waits for something else than he
+    /// thinks.
+    fn strange_probe(&self, waiting: &Waiting<'_, '_>) -> Option<Intent> {
+        let flow = waiting.member.flow;
+        let tasks = probe::strange_tasks(flow.probe()?, &waiting.targets);
+        if tasks.is_empty() {
+            return None;
+        }
+        let message = format!(
+            "flow {} probes tasks that none of its targets has ({}): a target without a probed task is waited for until it has completed",
+            flow.name,
+            graph::listed(tasks.into_iter())
+        );
+        Some(self.warning("InvalidFlow", &message))
     }
 
     /// What has to be asked before it can be told whose turn it is. Nobody is asked for a job that
@@ -294,7 +298,7 @@ impl<'a> View<'a> {
         if is_over(self.it.status.state.phase) {
             return Vec::new();
         }
-        for (_, stands) in self.waiting() {
+        for Waiting { stands, .. } in self.waiting() {
             let is_close = |it: &Stands| matches!(it, Stands::Met | Stands::Asks(_));
             if !stands.iter().all(is_close) {
                 continue;
@@ -315,17 +319,19 @@ impl<'a> View<'a> {
     /// Makes the jobs whose turn it is.
     fn start(&self, step: &mut Step) {
         let waiting = self.waiting();
-        let is_due = |stands: &[Stands]| stands.iter().all(|it| it.is_met(self.inputs.heard));
+        let strange = waiting.iter().filter_map(|it| self.strange_probe(it));
+        step.intents.extend(strange);
+        let is_met = |it: &Stands| it.is_met(self.inputs.heard);
+        let is_due = |it: &Waiting<'_, '_>| it.stands.iter().all(is_met);
         let mut waits_for = Vec::new();
-        let due = waiting.iter().filter(|(_, stands)| is_due(stands));
-        for (member, _) in due.take(self.inputs.settings.writes_per_step_max) {
+        let due = waiting.iter().filter(|it| is_due(it));
+        for Waiting { member, .. } in due.take(self.inputs.settings.writes_per_step_max) {
             let (intents, missing) = self.create(member);
             step.intents.extend(intents);
             waits_for.extend(missing);
         }
         let is_in_turns = |it: &Stands| matches!(it, Stands::Later | Stands::Asks(_));
-        let in_turns =
-            |(_, stands): &(_, Vec<Stands>)| !is_due(stands) && stands.iter().any(is_in_turns);
+        let in_turns = |it: &Waiting<'_, '_>| !is_due(it) && it.stands.iter().any(is_in_turns);
         if waiting.iter().any(in_turns) {
             step.wake_at = Some(self.inputs.now.plus_ms(probe::PERIOD_MS));
         }
