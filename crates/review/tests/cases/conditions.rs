@@ -33,9 +33,9 @@ fn is_asked(condition: &str, pod: &Value) -> bool {
     condition.truth(&values).unwrap()
 }
 
-fn groups(text: &str) -> Settings {
+fn groups(file: Value) -> Settings {
     Settings {
-        resource_groups: ResourceGroup::read(yaml(text)).unwrap(),
+        resource_groups: ResourceGroup::read(file).unwrap(),
         ..Settings::default()
     }
 }
@@ -59,9 +59,9 @@ fn who_is_given_something_is_asked_about() {
 
 #[test]
 fn nobody_is_asked_about_a_pod_of_no_group() {
-    let settings = groups(
+    let settings = groups(yaml(
         "resourceGroups: [{object: {key: namespace, value: [ml, 'o''dd']}}, {object: {key: annotation, value: ['team: a', 'team: b', 'with''quote: \\']}}, {resourceGroup: gpu}, {object: {key: namespace, value: [web]}}]",
-    );
+    ));
     let gates = Settings {
         queue_gates: true,
         ..settings.clone()
@@ -113,7 +113,8 @@ fn nobody_is_asked_about_a_pod_of_no_group() {
         let found = [&settings, &gates].map(|it| is_asked(&condition(it).unwrap(), &pod));
         assert_eq!(found, wanted, "{pod}");
     }
-    let nobody = condition(&groups("resourceGroups: [{object: {key: namespace}}]")).unwrap();
+    let nobody = groups(yaml("resourceGroups: [{object: {key: namespace}}]"));
+    let nobody = condition(&nobody).unwrap();
     let pod = json!({ "metadata": { "namespace": "ml" }, "spec": {} });
     assert!(!is_asked(&nobody, &pod));
 }
@@ -123,11 +124,7 @@ fn nobody_is_asked_about_a_pod_of_no_group() {
 fn any_text_can_stand_in_a_condition() {
     let odd = "a\nb\t\u{7f}\u{0}\"c'd\\e \u{2028}é";
     let file = json!({ "resourceGroups": [{ "object": { "key": "namespace", "value": [odd] } }] });
-    let settings = Settings {
-        resource_groups: ResourceGroup::read(file).unwrap(),
-        ..Settings::default()
-    };
-    let condition = condition(&settings).unwrap();
+    let condition = condition(&groups(file)).unwrap();
     let pod = json!({ "metadata": { "namespace": odd }, "spec": {} });
     assert!(is_asked(&condition, &pod));
 }
@@ -138,14 +135,10 @@ fn what_is_too_long_for_a_condition_is_none() {
     let of = |count: usize| {
         let names: Vec<String> = (0..count).map(|at| format!("namespace-{at:05}")).collect();
         let pairs: Vec<String> = (0..count).map(|at| format!("key-{at}: value")).collect();
-        let file = json!({ "resourceGroups": [
+        groups(json!({ "resourceGroups": [
             { "object": { "key": "namespace", "value": names } },
             { "object": { "key": "annotation", "value": pairs } },
-        ] });
-        Settings {
-            resource_groups: ResourceGroup::read(file).unwrap(),
-            ..Settings::default()
-        }
+        ] }))
     };
     let long = (1..1_000).rev().find_map(|count| condition(&of(count)));
     let long = long.unwrap();
