@@ -1,7 +1,7 @@
 //! Where an API server is, as people write it.
 
+use api::address::Address;
 use http::Uri;
-use http::uri::Scheme;
 
 /// A URL, or `HOST:PORT`, as client-go takes them: what has no scheme is asked with TLS where there is
 /// something to do so with.
@@ -17,11 +17,9 @@ pub(crate) fn address(text: &str, config: &kube::Config) -> Result<Uri, String> 
         (false, false) => format!("http://{text}"),
     };
     let read: Uri = whole.parse().map_err(|_| wrong())?;
-    let is_known = [Some(&Scheme::HTTP), Some(&Scheme::HTTPS)].contains(&read.scheme());
-    let has_host = read.host().is_some_and(|host| !host.is_empty());
     // A path without a scheme is more likely the name of a file.
     let is_plain = is_url || read.path() == "/";
-    (is_known && has_host && is_plain)
+    (is_plain && Address::read(&whole).is_ok())
         .then_some(read)
         .ok_or_else(wrong)
 }
@@ -69,6 +67,9 @@ mod tests {
             "http://",
             "http:///x",
             ":6443",
+            "server:0",
+            "server:65536",
+            "https://server:port",
         ] {
             let why = format!("{wrong:?} is neither a URL nor HOST:PORT");
             check(wrong, false, &why);

@@ -223,8 +223,7 @@ fn ufm(row: &Written) -> Result<Ufm, String> {
     if endpoint.is_empty() {
         return Err("config.endpoint is wanted".to_owned());
     }
-    let has_scheme = endpoint.starts_with("http://") || endpoint.starts_with("https://");
-    let address = match has_scheme {
+    let address = match endpoint.contains("://") {
         true => endpoint.to_owned(),
         false => format!("https://{endpoint}"),
     };
@@ -317,6 +316,20 @@ mod tests {
             assert!(error.contains(why), "{error}");
         }
         assert_eq!(conf.unreadable.len(), 2, "{:?}", conf.unreadable);
+        for (endpoint, wanted) in [
+            ("HTTPS://ufm:8443", Ok("HTTPS://ufm:8443")),
+            ("http://ufm", Ok("http://ufm")),
+            ("ftp://ufm", Err("config.endpoint: it begins with neither")),
+        ] {
+            let conf = read(&format!(
+                "networkTopologyDiscovery: [{{source: ufm, enabled: true, config: {{endpoint: '{endpoint}'}}}}]"
+            ));
+            match (conf.ufm.expect("it is enabled"), wanted) {
+                (Ok(ufm), Ok(address)) => assert_eq!(ufm.address, address),
+                (Err(error), Err(why)) => assert!(error.contains(why), "{error}"),
+                (other, _) => panic!("{endpoint}: {other:?}"),
+            }
+        }
         let twice = read("networkTopologyDiscovery: [{source: label}, {source: label}]");
         let error = twice.label.expect("it is named");
         let error = error.expect_err("it is named twice");
