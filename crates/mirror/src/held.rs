@@ -1,20 +1,19 @@
 //! The objects themselves: what is held, how events change it, how it is read.
 
 use std::cell::OnceCell;
-use std::cmp::Ordering;
-use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use api::core::Pod;
 use api::intent::ObjectKey;
 use api::kind::{KINDS, Kind};
-use model::{Rank, Ranked};
+use model::Rank;
 
 use crate::index::{Index, Indexes};
 use crate::member_patterns::MemberPatterns;
 use crate::names::ImageNames;
 use crate::object::{Object, Problem, Typed};
 use crate::patterns::Patterns;
+use crate::shelf::Shelf;
 use crate::uids::Uids;
 
 /// What one event did to one object. A recreation under the same name has both sides, with
@@ -93,30 +92,6 @@ pub struct Mirror {
     member_patterns: MemberPatterns,
 }
 
-#[derive(Debug, Default)]
-struct Shelf {
-    /// By namespace, in the order of their names.
-    objects: BTreeMap<Box<str>, Ranked<Held>>,
-    count: usize,
-    /// Everything up to this revision has been seen.
-    seen: u64,
-    is_listed: bool,
-    round: u32,
-}
-
-#[derive(Debug)]
-struct Held {
-    object: Object,
-    round: u32,
-}
-
-impl Held {
-    /// How its name stands to another one.
-    fn order(&self, name: &str) -> Ordering {
-        self.object.name().cmp(name)
-    }
-}
-
 impl Default for Mirror {
     fn default() -> Mirror {
         Mirror::new()
@@ -145,9 +120,8 @@ impl Mirror {
 
     /// The object of that kind and name.
     pub fn find(&self, kind: Kind, namespace: &str, name: &str) -> Option<&Object> {
-        let names = self.shelves[kind as usize].objects.get(namespace)?;
-        let held = names.find(|held| held.order(name))?;
-        Some(&held.object)
+        let names = self.shelves[kind as usize].names(namespace)?;
+        Some(&names.find(name)?.object)
     }
 
     /// The object with that key.
@@ -165,21 +139,14 @@ impl Mirror {
         &'a self,
         namespace: &str,
     ) -> impl Iterator<Item = &'a Arc<T>> + use<'a, T> {
-        self.shelves[T::KIND as usize]
-            .objects
-            .get(namespace)
-            .into_iter()
-            .flat_map(Ranked::iter)
-            .filter_map(|held| held.object.typed())
+        let names = self.shelves[T::KIND as usize].names(namespace);
+        let held = names.into_iter().flat_map(|names| names.iter());
+        held.filter_map(|held| held.object.typed())
     }
 
     /// All objects of a kind, by namespace and name.
     pub fn objects(&self, kind: Kind) -> impl Iterator<Item = &Object> {
-        self.shelves[kind as usize]
-            .objects
-            .values()
-            .flat_map(Ranked::iter)
-            .map(|held| &held.object)
+        self.shelves[kind as usize].iter().map(|held| &held.object)
     }
 
     /// All objects of a kind as if they came just now.
@@ -276,8 +243,8 @@ impl Mirror {
 
     /// All objects.
     fn all(&self) -> impl Iterator<Item = &Object> {
-        let names = self.shelves.iter().flat_map(|it| it.objects.values());
-        names.flat_map(Ranked::iter).map(|held| &held.object)
+        let held = self.shelves.iter().flat_map(Shelf::iter);
+        held.map(|held| &held.object)
     }
 
     /// Everything of a kind up to this revision has been seen.
@@ -343,8 +310,7 @@ impl Mirror {
         let shelf = &mut self.shelves[listing.kind as usize];
         shelf.seen = revision;
         shelf.is_listed = true;
-        let all = shelf.objects.values().flat_map(Ranked::iter);
-        let gone = all.filter(|held| held.round != listing.round);
+        let gone = shelf.iter().filter(|held| held.round != listing.round);
         let gone: Vec<ObjectKey> = gone.map(|held| held.object.key()).collect();
         gone.into_iter().filter_map(|key| self.take(key)).collect()
     }
@@ -461,68 +427,6 @@ impl Mirror {
             (Some(it), None) => self.member_patterns.heed(&it.metadata.name, None),
             (None, None) => {}
         }
-    }
-}
-
-impl Shelf {
-    /// Lets an object have in common what it can with what is held of it, and with the one before it by
-    /// name: pods of one task stand side by side.
-    fn share(&self, object: &mut Object, place: Result<Rank, Rank>) {
-        let Some(names) = self.objects.get(object.namespace()) else {
-            return;
-        };
-        let (Ok(at) | Err(at)) = place;
-        if let Some(held) = place.ok().and_then(|at| names.get(at)) {
-            object.share(&held.object);
-        }
-        if let Some(neighbour) = names.before(at) {
-            object.share(&neighbour.object);
-        }
-    }
-
-    fn held_mut(&mut self, namespace: &str, name: &str) -> Option<&mut Held> {
-        let place = self.place(namespace, name).ok()?;
-        self.at(namespace, place)
-    }
-
-    /// Where the object of that name is among those of its namespace, or would be.
-    fn place(&self, namespace: &str, name: &str) -> Result<Rank, Rank> {
-        let place = |names: &Ranked<Held>| names.place(|held| held.order(name));
-        match self.objects.get(namespace) {
-            Some(names) => place(names),
-            None => place(&Ranked::default()),
-        }
-    }
-
-    fn at(&mut self, namespace: &str, place: Rank) -> Option<&mut Held> {
-        self.objects.get_mut(namespace)?.get_mut(place)
-    }
-
-    /// Puts an object in its place; the one of its name that was there before is handed back.
-    fn put(&mut self, object: Object, place: Result<Rank, Rank>, round: u32) -> Option<Object> {
-        let names = match self.objects.get_mut(object.namespace()) {
-            Some(names) => names,
-            None => self.objects.entry(object.namespace().into()).or_default(),
-        };
-        if let Some(held) = place.ok().and_then(|at| names.get_mut(at)) {
-            held.round = round;
-            return Some(std::mem::replace(&mut held.object, object));
-        }
-        let (Ok(at) | Err(at)) = place;
-        names.insert(at, Held { object, round });
-        self.count += 1;
-        None
-    }
-
-    fn remove(&mut self, key: &ObjectKey) -> Option<Object> {
-        let names = self.objects.get_mut(&key.namespace)?;
-        let place = names.place(|held| held.order(&key.name)).ok()?;
-        let held = names.remove(place);
-        if names.is_empty() {
-            self.objects.remove(&key.namespace);
-        }
-        self.count -= 1;
-        Some(held.object)
     }
 }
 

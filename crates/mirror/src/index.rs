@@ -11,7 +11,7 @@ use api::core::TextMap;
 use api::disk::SELECTED_NODE;
 use api::kind::Kind;
 use api::volcano::{DEFAULT_QUEUE, JOB_NAME, group_of_pod};
-use model::Ranked;
+use model::{Rank, Ranked};
 
 use crate::object::Object;
 use crate::rows::namespaces::by_labels;
@@ -145,8 +145,38 @@ impl<'a> Terms<'a> {
     }
 }
 
-/// Objects by namespace and term, in the order of their keys.
-type Entries = BTreeMap<Box<str>, BTreeMap<Box<str>, Ranked<Object>>>;
+/// Postings by namespace, in the order of their terms.
+type Entries = BTreeMap<Box<str>, Ranked<Postings>>;
+
+/// The objects under a term, in the order of their keys.
+#[derive(Debug)]
+struct Postings {
+    /// The first bytes of the term. They tell most terms apart without a look at these, which lie elsewhere.
+    head: u64,
+    term: Box<str>,
+    objects: Ranked<Object>,
+}
+
+impl Postings {
+    /// Where the postings of a term are, or would be.
+    fn place(of: &Ranked<Postings>, term: &str) -> Result<Rank, Rank> {
+        let head = head(term);
+        of.place(|it| it.head.cmp(&head).then_with(|| (*it.term).cmp(term)))
+    }
+
+    fn find<'a>(of: &'a Ranked<Postings>, term: &str) -> Option<&'a Postings> {
+        of.get(Postings::place(of, term).ok()?)
+    }
+}
+
+/// The first eight bytes of a text, the first of them as the highest: such numbers stand as their texts do.
+fn head(text: &str) -> u64 {
+    let mut bytes = [0; 8];
+    for (to, from) in bytes.iter_mut().zip(text.bytes()) {
+        *to = from;
+    }
+    u64::from_be_bytes(bytes)
+}
 
 /// Everything that is held.
 type All<'i, 'a> = &'i mut dyn Iterator<Item = &'a Object>;
@@ -199,10 +229,8 @@ impl Indexes {
         term: &str,
     ) -> impl Iterator<Item = &'a Object> + use<'a> {
         let terms = self.entries(all, index).get(namespace);
-        terms
-            .and_then(|terms| terms.get(term))
-            .into_iter()
-            .flat_map(Ranked::iter)
+        let found = terms.and_then(|terms| Postings::find(terms, term));
+        found.into_iter().flat_map(|it| it.objects.iter())
     }
 
     /// The terms of a namespace; `all` is everything that is held.
@@ -213,10 +241,8 @@ impl Indexes {
         namespace: &str,
     ) -> impl Iterator<Item = &'a str> + use<'a> {
         let terms = self.entries(all, index).get(namespace);
-        terms
-            .into_iter()
-            .flat_map(BTreeMap::keys)
-            .map(|term| &**term)
+        let postings = terms.into_iter().flat_map(Ranked::iter);
+        postings.map(|it| &*it.term)
     }
 
     fn entries<'a>(&'a self, all: All<'_, 'a>, index: Index) -> &'a Entries {
@@ -239,9 +265,26 @@ fn put_term(entries: &mut Entries, namespace: &str, term: &str, object: &Object)
         Some(terms) => terms,
         None => entries.entry(namespace.into()).or_default(),
     };
-    let objects = match terms.get_mut(term) {
-        Some(objects) => objects,
-        None => terms.entry(term.into()).or_default(),
+    let place = match Postings::place(terms, term) {
+        Ok(place) => place,
+        Err(place) => {
+            let mut objects = Ranked::default();
+            if let Err(first) = objects.place(|held: &Object| held.order(object)) {
+                objects.insert(first, object.clone());
+            }
+            let (head, term) = (head(term), term.into());
+            return terms.insert(
+                place,
+                Postings {
+                    head,
+                    term,
+                    objects,
+                },
+            );
+        }
+    };
+    let Some(Postings { objects, .. }) = terms.get_mut(place) else {
+        return;
     };
     match objects.place(|held| held.order(object)) {
         Ok(place) => {
@@ -257,12 +300,14 @@ fn remove_term(entries: &mut Entries, namespace: &str, term: &str, object: &Obje
     let Some(terms) = entries.get_mut(namespace) else {
         return;
     };
-    if let Some(objects) = terms.get_mut(term) {
+    if let Ok(at) = Postings::place(terms, term)
+        && let Some(Postings { objects, .. }) = terms.get_mut(at)
+    {
         if let Ok(place) = objects.place(|held| held.order(object)) {
             objects.remove(place);
         }
         if objects.is_empty() {
-            terms.remove(term);
+            terms.remove(at);
         }
     }
     if terms.is_empty() {
@@ -496,7 +541,59 @@ fn queue_or_default(queue: &str) -> &str {
 
 #[cfg(test)]
 mod tests {
-    use super::INDEXES;
+    use serde_json::json;
+
+    use super::{INDEXES, Index, head};
+    use crate::Mirror;
+    use api::kind::Kind;
+
+    #[test]
+    fn heads_stand_as_their_texts_do() {
+        let texts = [
+            "",
+            "\0",
+            "a",
+            "a\0",
+            "a\0b",
+            "ab",
+            "abcdefgh",
+            "abcdefgha",
+            "b",
+            "é",
+        ];
+        assert!(texts.is_sorted());
+        assert!(texts.map(head).is_sorted());
+        assert!(head("ab") < head("abc"));
+    }
+
+    #[test]
+    fn terms_that_begin_alike_are_told_apart() {
+        let uids = [
+            "0000002a-5a1c-4d2e-9f00-000000000001",
+            "0000002a-5a1c-4d2e-9f00-000000000002",
+            "0000002a",
+        ];
+        let mut mirror = Mirror::new();
+        for (at, uid) in uids.iter().enumerate() {
+            let owner = json!({ "apiVersion": "v1", "kind": "Node", "name": "n", "uid": uid });
+            let object = json!({ "metadata": { "name": format!("o{at}"), "uid": format!("u{at}"), "ownerReferences": [owner] } });
+            let changed = mirror.apply(Kind::ConfigMap, &object.to_string());
+            assert!(changed.is_ok_and(|change| change.is_some()));
+            let found = |uid: &str| {
+                mirror
+                    .dependants_of(uid)
+                    .map(|it| it.name().to_owned())
+                    .collect::<Vec<_>>()
+            };
+            for (other, uid) in uids.iter().enumerate() {
+                let wanted = (other <= at).then(|| format!("o{other}"));
+                assert_eq!(found(uid), wanted.into_iter().collect::<Vec<_>>());
+            }
+        }
+        let mut sorted = uids;
+        sorted.sort_unstable();
+        assert!(mirror.terms(Index::Owner, "").eq(sorted));
+    }
 
     #[test]
     fn rows_stand_in_the_order_of_the_indexes() {

@@ -21,6 +21,7 @@ mod names;
 mod object;
 mod patterns;
 mod rows;
+mod shelf;
 mod state_hash;
 mod uids;
 

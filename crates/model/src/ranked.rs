@@ -118,6 +118,11 @@ impl<T> Ranked<T> {
         self.blocks.iter().flatten()
     }
 
+    /// The same, to change them in ways that leave their order.
+    pub fn iter_mut(&mut self) -> impl Iterator<Item = &mut T> {
+        self.blocks.iter_mut().flatten()
+    }
+
     /// Whether there is nothing.
     pub fn is_empty(&self) -> bool {
         self.blocks.is_empty()
