@@ -490,7 +490,7 @@ impl Driver {
             (controller.keys)(&self.mirror, change, &mut keys);
             for key in keys.drain(..) {
                 let key = Arc::new(key);
-                self.work.wake(WorkKey { row: *row, key }, now);
+                self.work.wake(WorkKey::new(*row, key), now);
             }
         }
         for key in controllers::waits_ended(change) {
@@ -557,7 +557,11 @@ impl Driver {
         };
         let is_note = |intent: &Intent| intent.target.kind == Kind::Event;
         let (notes, writes): (Vec<_>, Vec<_>) = step.intents.into_iter().partition(is_note);
-        let targets: Vec<_> = writes.iter().map(|intent| intent.target.clone()).collect();
+        let waited_for = u32::try_from(writes.len()).unwrap_or(u32::MAX);
+        let targets: Vec<_> = match notes.is_empty() {
+            true => Vec::new(),
+            false => writes.iter().map(|intent| intent.target.clone()).collect(),
+        };
         let lifting = (writes.iter()).filter_map(|it| controllers::lifted_by(&self.mirror, it));
         let standing = standing.waiting_for(lifting);
         for intent in writes {
@@ -569,7 +573,6 @@ impl Driver {
                 self.writes.note(note, now);
             }
         }
-        let waited_for = u32::try_from(targets.len()).unwrap_or(u32::MAX);
         let round = self
             .work
             .stepped(work, standing, step.wake_at, waited_for, now);

@@ -12,6 +12,7 @@ use std::collections::{BTreeMap, BTreeSet, VecDeque};
 use std::sync::Arc;
 
 use api::intent::ObjectKey;
+use api::sum::Sum;
 use api::time::Time;
 use controllers::{Last, Refused};
 
@@ -20,11 +21,47 @@ use crate::settings::Limits;
 use crate::timers;
 
 /// A key of a row.
-#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
+///
+/// Keys stand in the order of the sums of their names, which tell nearly all of them apart without a look at the
+/// names, that lie elsewhere. Whoever makes names of one sum makes this as slow as a comparison of names.
+#[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct WorkKey {
     /// Index into the driver's rows.
     pub(crate) row: u16,
     pub(crate) key: Arc<ObjectKey>,
+    /// Of the object's name.
+    sum: u32,
+}
+
+impl WorkKey {
+    pub(crate) fn new(row: u16, key: Arc<ObjectKey>) -> WorkKey {
+        let mut sum = Sum::default();
+        sum.bytes(key.name.as_bytes());
+        WorkKey {
+            row,
+            key,
+            // The sums of names that end otherwise differ here by little: such keys stand side by side.
+            sum: (sum.value() >> 32) as u32,
+        }
+    }
+}
+
+impl Ord for WorkKey {
+    fn cmp(&self, other: &WorkKey) -> Ordering {
+        let of_key = || match Arc::ptr_eq(&self.key, &other.key) {
+            true => Ordering::Equal,
+            false => self.key.cmp(&other.key),
+        };
+        (self.sum, self.row)
+            .cmp(&(other.sum, other.row))
+            .then_with(of_key)
+    }
+}
+
+impl PartialOrd for WorkKey {
+    fn partial_cmp(&self, other: &WorkKey) -> Option<Ordering> {
+        Some(self.cmp(other))
+    }
 }
 
 /// How a key stood after its last step.
@@ -173,35 +210,10 @@ impl Entry {
 /// The queue. See the module's page.
 #[derive(Debug)]
 pub(crate) struct WorkQueue {
-    entries: BTreeMap<Spot, Entry>,
+    /// Each by itself: they come and go all the time, and those beside one are moved then.
+    entries: BTreeMap<WorkKey, Box<Entry>>,
     due: Due,
     waits: Waits,
-}
-
-/// Where a key's entry stands. Names differ, where kinds and namespaces are mostly the same: they are
-/// compared first. Keys that are made one after the other still stand side by side.
-#[derive(Clone, Debug, PartialEq, Eq)]
-struct Spot(WorkKey);
-
-impl Ord for Spot {
-    fn cmp(&self, other: &Spot) -> Ordering {
-        let (one, other) = (&self.0, &other.0);
-        let of_row = one.row.cmp(&other.row);
-        if Arc::ptr_eq(&one.key, &other.key) {
-            return of_row;
-        }
-        let (a, b) = (&one.key, &other.key);
-        of_row
-            .then_with(|| a.name.cmp(&b.name))
-            .then_with(|| a.kind.cmp(&b.kind))
-            .then_with(|| a.namespace.cmp(&b.namespace))
-    }
-}
-
-impl PartialOrd for Spot {
-    fn partial_cmp(&self, other: &Spot) -> Option<Ordering> {
-        Some(self.cmp(other))
-    }
 }
 
 /// How often a key is tried that fails again and again.
@@ -273,8 +285,8 @@ impl WorkQueue {
 
     fn heard(&mut self, work: WorkKey, news: News, now: Time) {
         let is_let_on = news == News::WaitedFor;
-        let entry = self.entries.entry(Spot(work.clone()));
-        let entry = entry.or_insert_with(Entry::new);
+        let entry = self.entries.entry(work.clone());
+        let entry = entry.or_insert_with(|| Box::new(Entry::new()));
         if entry.is_queued {
             return;
         }
@@ -315,7 +327,7 @@ impl WorkQueue {
             let Some((_, work)) = self.due.timers.pop_first() else {
                 return;
             };
-            if let Some(entry) = self.entries.get_mut(&Spot(work.clone())) {
+            if let Some(entry) = self.entries.get_mut(&work) {
                 entry.timer = None;
                 if entry.writes_open == 0 {
                     self.due.queue(entry, &work);
@@ -341,7 +353,7 @@ impl WorkQueue {
     /// The next key to be stepped, and what became of its last step.
     pub(crate) fn next(&mut self) -> Option<(WorkKey, Last)> {
         let work = self.due.ready.pop_front()?;
-        let entry = self.entries.get_mut(&Spot(work.clone()))?;
+        let entry = self.entries.get_mut(&work)?;
         entry.is_queued = false;
         entry.is_dirty = false;
         entry.backs_off = None;
@@ -368,7 +380,7 @@ impl WorkQueue {
         now: Time,
     ) -> Round {
         let nothing = Round::failed(0);
-        let Place::Occupied(mut held) = self.entries.entry(Spot(work.clone())) else {
+        let Place::Occupied(mut held) = self.entries.entry(work.clone()) else {
             return nothing;
         };
         let entry = held.get_mut();
@@ -392,7 +404,7 @@ impl WorkQueue {
 
     /// The step that begins now lets rest what there is to tell, or has told it.
     pub(crate) fn rests(&mut self, work: &WorkKey, rests: bool, now: Time) {
-        if let Some(entry) = self.entries.get_mut(&Spot(work.clone())) {
+        if let Some(entry) = self.entries.get_mut(work) {
             let since = entry.rests_since.unwrap_or(now);
             entry.rests_since = rests.then_some(since);
         }
@@ -401,7 +413,7 @@ impl WorkQueue {
     /// The key has been stepped and waits for so many look-ups. It has not decided: the step that does
     /// knows of its last writes as this one did.
     pub(crate) fn asked(&mut self, work: &WorkKey, last: &Last, count: u32) {
-        if let Some(entry) = self.entries.get_mut(&Spot(work.clone())) {
+        if let Some(entry) = self.entries.get_mut(work) {
             entry.refused.clone_from(&last.refused);
             entry.writes_open = count;
             entry.is_lasting = false;
@@ -420,7 +432,7 @@ impl WorkQueue {
         ended: Result<(), i64>,
         now: Time,
     ) -> Option<Round> {
-        let entry = self.entries.get_mut(&Spot(work.clone()))?;
+        let entry = self.entries.get_mut(work)?;
         entry.writes_open = entry.writes_open.saturating_sub(1);
         if let Err(retry_after_ms) = ended {
             entry.round = worse(entry.round, Ended::Failed { retry_after_ms });
@@ -438,7 +450,7 @@ impl WorkQueue {
     /// A write of the key's last step was refused. Whether that is to be told to people: once for
     /// each verb, until the key succeeds.
     pub(crate) fn refused(&mut self, work: &WorkKey, refused: &Refused, passes: Passes) -> bool {
-        let Some(entry) = self.entries.get_mut(&Spot(work.clone())) else {
+        let Some(entry) = self.entries.get_mut(work) else {
             return false;
         };
         entry.is_lasting |= passes == Passes::Never;
@@ -453,7 +465,7 @@ impl WorkQueue {
 
     /// One write of the key's last step has ended. `None` while others are open.
     pub(crate) fn write_ended(&mut self, work: &WorkKey, ended: Ended, now: Time) -> Option<Round> {
-        let entry = self.entries.get_mut(&Spot(work.clone()))?;
+        let entry = self.entries.get_mut(work)?;
         entry.writes_open = entry.writes_open.saturating_sub(1);
         entry.round = worse(entry.round, ended);
         if entry.writes_open > 0 {

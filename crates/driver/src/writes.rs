@@ -423,11 +423,13 @@ impl Writes {
         let kind = flight.target.kind;
         // A webhook takes it back, or a schema drops it: decided again at once it would be the same, for ever.
         // Who takes the last finalizer of what is going is answered with the former revision, too: it has gone.
-        let object = mirror.object(&flight.target);
-        let is_going = object.is_some_and(|it| it.meta().deletion_timestamp.is_some());
+        let is_going = || {
+            let object = mirror.object(&flight.target);
+            object.is_some_and(|it| it.meta().deletion_timestamp.is_some())
+        };
         if matches!(flight.origin, Origin::Work(_))
-            && !is_going
             && changed_nothing(&flight.effect, revision)
+            && !is_going()
         {
             return self.over(id, Ended::Outdated, None);
         }

@@ -130,10 +130,7 @@ proptest! {
         gives_up in proptest::bool::ANY,
         acts in proptest::collection::vec(act(), 1..200),
     ) {
-        let work = WorkKey {
-            row: 0,
-            key: Arc::new(ObjectKey::new(Kind::ConfigMap, "ns", "a")),
-        };
+        let work = WorkKey::new(0, Arc::new(ObjectKey::new(Kind::ConfigMap, "ns", "a")));
         let mut queue = WorkQueue::new(Backoff::KEY, Patience { failures_max: limit, gives_up });
         let mut expected = Expected { limit, ..Expected::default() };
         let mut now = Time(0);
@@ -216,10 +213,7 @@ proptest! {
 #[test]
 fn a_key_stands_once_however_many_events_name_it() {
     let mut queue = WorkQueue::new(Backoff::KEY, Patience::default());
-    let key = |name: &str| WorkKey {
-        row: 0,
-        key: Arc::new(ObjectKey::new(Kind::ConfigMap, "ns", name)),
-    };
+    let key = |name: &str| WorkKey::new(0, Arc::new(ObjectKey::new(Kind::ConfigMap, "ns", name)));
     for name in ["a", "b", "a", "a", "b"] {
         queue.wake(key(name), Time(0));
     }
@@ -232,10 +226,10 @@ fn a_key_stands_once_however_many_events_name_it() {
 fn keys_at_rest_are_forgotten() {
     let mut queue = WorkQueue::new(Backoff::KEY, Patience::default());
     for at in 0..1_000 {
-        let work = WorkKey {
-            row: 0,
-            key: Arc::new(ObjectKey::new(Kind::ConfigMap, "ns", &format!("k{at}"))),
-        };
+        let work = WorkKey::new(
+            0,
+            Arc::new(ObjectKey::new(Kind::ConfigMap, "ns", &format!("k{at}"))),
+        );
         queue.wake(work.clone(), Time(0));
         queue.next();
         queue.stepped(&work, Standing::Idle, None, 0, Time(0));
@@ -247,10 +241,7 @@ fn keys_at_rest_are_forgotten() {
 #[test]
 fn since_when_a_key_lets_rest_what_it_tells_is_known_until_it_tells() {
     let mut queue = WorkQueue::new(Backoff::KEY, Patience::default());
-    let work = WorkKey {
-        row: 0,
-        key: Arc::new(ObjectKey::new(Kind::ConfigMap, "ns", "a")),
-    };
+    let work = WorkKey::new(0, Arc::new(ObjectKey::new(Kind::ConfigMap, "ns", "a")));
     let mut step = |at: i64, rests: bool, writes: u32| {
         let now = Time(at);
         queue.wake(work.clone(), now);
@@ -277,10 +268,7 @@ fn s0_10_a_limit_is_kept_by_those_rows_only_that_have_one() {
         gives_up: true,
     };
     let mut queue = WorkQueue::new(Backoff::KEY, patience).trying_on([1]);
-    let key = |row| WorkKey {
-        row,
-        key: Arc::new(ObjectKey::new(Kind::Pod, "ns", "a")),
-    };
+    let key = |row| WorkKey::new(row, Arc::new(ObjectKey::new(Kind::Pod, "ns", "a")));
     let mut now = Time(0);
     queue.wake(key(0), now);
     queue.wake(key(1), now);
@@ -302,10 +290,7 @@ fn s0_10_a_limit_is_kept_by_those_rows_only_that_have_one() {
 /// milliseconds, each of which brings news of the other where `is_restless`.
 fn tries_in(ms: i64, is_restless: bool) -> usize {
     let mut queue = WorkQueue::new(Backoff::KEY, Patience::default());
-    let work = WorkKey {
-        row: 0,
-        key: Arc::new(ObjectKey::new(Kind::ConfigMap, "ns", "a")),
-    };
+    let work = WorkKey::new(0, Arc::new(ObjectKey::new(Kind::ConfigMap, "ns", "a")));
     queue.wake(work.clone(), Time(0));
     let mut tries = 0;
     for at in 0..ms {
@@ -335,10 +320,7 @@ fn what_a_refused_write_waits_for_may_change_a_thousand_times_a_second() {
 #[test]
 fn news_of_what_a_refused_write_waits_for_ends_its_long_pause_at_once() {
     let mut queue = WorkQueue::new(Backoff::KEY, Patience::default());
-    let work = WorkKey {
-        row: 0,
-        key: Arc::new(ObjectKey::new(Kind::ConfigMap, "ns", "a")),
-    };
+    let work = WorkKey::new(0, Arc::new(ObjectKey::new(Kind::ConfigMap, "ns", "a")));
     let refused = Ended::Failed { retry_after_ms: 0 };
     let mut now = Time(0);
     queue.wake(work.clone(), now);
@@ -372,4 +354,25 @@ fn news_of_what_a_refused_write_waits_for_ends_its_long_pause_at_once() {
     queue.write_ended(&work, Ended::Failed { retry_after_ms }, now);
     queue.appeared(&other(), now);
     assert_eq!(queue.next_timer(), Some(now.plus_ms(retry_after_ms)));
+}
+
+#[test]
+fn keys_whose_names_have_one_sum_are_two() {
+    let now = Time::from_seconds(0);
+    let key = |name: &str| WorkKey::new(0, Arc::new(ObjectKey::new(Kind::ConfigMap, "ns", name)));
+    let mut by_sum = BTreeMap::new();
+    let alike = (0..1_000_000).find_map(|at| {
+        let name = format!("k{at}");
+        let sum = key(&name).sum;
+        by_sum.insert(sum, name.clone()).map(|other| (other, name))
+    });
+    let (one, other) = alike.expect("there are as many names as sums");
+    let mut queue = WorkQueue::new(Backoff::KEY, Patience::default());
+    for name in [&one, &other, &one] {
+        queue.wake(key(name), now);
+    }
+    let handed_out =
+        [queue.next(), queue.next()].map(|it| it.map(|(work, _)| work.key.name.clone()));
+    assert_eq!(handed_out, [Some(one.into()), Some(other.into())]);
+    assert!(queue.next().is_none());
 }

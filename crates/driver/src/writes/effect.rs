@@ -83,7 +83,7 @@ impl Effect {
     }
 }
 fn controller_in(body: &serde_json::Value) -> Option<Box<str>> {
-    let owners = body.pointer("/metadata/ownerReferences")?.as_array()?;
+    let owners = body["metadata"]["ownerReferences"].as_array()?;
     let controller = owners
         .iter()
         .find(|owner| owner["controller"] == serde_json::Value::Bool(true))?;
