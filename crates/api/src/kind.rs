@@ -543,7 +543,7 @@ impl Kind {
         if row.group.is_empty() {
             row.version.to_owned()
         } else {
-            format!("{}/{}", row.group, row.version)
+            [row.group, "/", row.version].concat()
         }
     }
 
@@ -553,7 +553,7 @@ impl Kind {
         let group = api_version.rsplit_once('/').map_or("", |(group, _)| group);
         KINDS
             .iter()
-            .find(|row| row.group == group && row.name == name)
+            .find(|row| row.name == name && row.group == group)
             .map(|row| row.kind)
     }
 

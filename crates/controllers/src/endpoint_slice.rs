@@ -14,6 +14,7 @@ use serde_json::{Value, json};
 
 mod sharing;
 
+use crate::write::object;
 use crate::{Controller, Inputs, Step, child, write};
 
 /// The row.
@@ -252,13 +253,13 @@ fn labels(service: &Service) -> TextMap {
 
 fn create(service: &Service, name: &str, mut body: Value) -> Intent {
     let meta = &service.metadata;
-    body["addressType"] = json!("IPv4");
-    body["metadata"] = json!({
-        "name": name,
-        "generateName": format!("{}-", meta.name),
-        "namespace": meta.namespace,
-        "labels": labels(service),
-        "ownerReferences": [write::controller_ref(Kind::Service, meta)],
+    body["addressType"] = "IPv4".into();
+    body["metadata"] = object!({
+        "name" => name,
+        "generateName" => format!("{}-", meta.name),
+        "namespace" => &*meta.namespace,
+        "labels" => json!(labels(service)),
+        "ownerReferences" => vec![write::controller_ref(Kind::Service, meta)],
     });
     write::create(Kind::EndpointSlice, body)
 }

@@ -82,7 +82,7 @@ struct View<'a> {
     group_obstacle: Option<Obstacle>,
     commands: Vec<Arc<Command>>,
     /// What the plugins come to, or why they cannot work.
-    equipment: Result<Equipment, String>,
+    equipment: Result<Equipment<'a>, String>,
     /// What is there under the names of what the plugins need.
     held: Vec<Option<&'a Object>>,
     /// What pods wait for, once the Service is there.

@@ -7,10 +7,21 @@ use api::meta::ObjectMeta;
 use api::sum::Sum;
 use serde_json::{Map, Value, json};
 
+/// An object with these fields, whose values are moved into it: `json!` writes out each value that it is given
+/// once more, and bodies are made for every pod.
+macro_rules! object {
+    ({ $($name:expr => $value:expr),* $(,)? }) => {{
+        let mut fields = serde_json::Map::new();
+        $(fields.insert(String::from($name), serde_json::Value::from($value));)*
+        serde_json::Value::Object(fields)
+    }};
+}
+pub(crate) use object;
+
 /// Creates `body` under the name that it carries; apiVersion and kind are filled in.
 pub(crate) fn create(kind: Kind, mut body: Value) -> Intent {
-    body["apiVersion"] = json!(kind.api_version());
-    body["kind"] = json!(kind.row().name);
+    body["apiVersion"] = kind.api_version().into();
+    body["kind"] = kind.row().name.into();
     let text = |field: &str| body["metadata"][field].as_str().unwrap_or("").to_owned();
     Intent {
         target: ObjectKey::new(kind, &text("namespace"), &text("name")),
@@ -47,7 +58,7 @@ pub(crate) fn patch_status(kind: Kind, meta: &ObjectMeta, status: Value) -> Inte
     } else {
         Part::Whole
     };
-    patch(kind, meta, part, json!({ "status": status }))
+    patch(kind, meta, part, object!({ "status" => status }))
 }
 
 /// Gives a node these taints and no others.
@@ -99,13 +110,13 @@ pub(crate) fn delete_with(
 
 /// The reference that makes `kind`/`meta` the managing owner of a child.
 pub(crate) fn controller_ref(kind: Kind, meta: &ObjectMeta) -> Value {
-    json!({
-        "apiVersion": kind.api_version(),
-        "kind": kind.row().name,
-        "name": meta.name,
-        "uid": meta.uid,
-        "controller": true,
-        "blockOwnerDeletion": true,
+    object!({
+        "apiVersion" => kind.api_version(),
+        "kind" => kind.row().name,
+        "name" => &*meta.name,
+        "uid" => &*meta.uid,
+        "controller" => true,
+        "blockOwnerDeletion" => true,
     })
 }
 

@@ -1,6 +1,5 @@
 //! The PodGroup of a vcjob: what the scheduler is told about the gang.
 
-use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use api::core::{
@@ -16,12 +15,12 @@ use api::volcano::{
 };
 use mirror::{Change, Mirror, Object};
 use serde::Deserialize;
-use serde_json::{Value, json};
+use serde_json::{Map, Value, json};
 
 use super::View;
 use super::dependants::Dependants;
 use super::obstacle::{Obstacle, Word};
-use crate::write;
+use crate::write::{self, object};
 
 /// Annotation of a PodGroup with the version of the job that it was made for.
 const VERSION: &str = "katmai.dev/job-version";
@@ -141,33 +140,32 @@ pub(super) fn amendment(view: &View<'_>, group: &PodGroup) -> Option<Intent> {
 /// Creates the PodGroup.
 pub(super) fn create(view: &View<'_>) -> Intent {
     let (mirror, job) = (view.inputs.mirror, view.job);
-    let mut annotations: BTreeMap<&str, Value> = job
+    let mut annotations: Map<String, Value> = job
         .metadata
         .annotations
         .iter()
         .filter(|(name, _)| &***name != LAST_APPLIED)
-        .map(|(name, value)| (&**name, json!(value)))
+        .map(|(name, value)| (name.to_string(), (&**value).into()))
         .collect();
-    annotations.insert(VERSION, json!(job.status.version.to_string()));
+    annotations.insert(VERSION.to_owned(), job.status.version.to_string().into());
     // Who lets it in is known before it has pods. One that knows nothing of groups lets none in: such a group
     // is for Volcano's.
     let scheduler = &*job.spec.scheduler_name;
     let groups_by = &view.inputs.settings.scheduler_names;
     if groups_by.iter().any(|name| **name == *scheduler) {
-        annotations.insert(SCHEDULER, json!(scheduler));
+        annotations.insert(SCHEDULER.to_owned(), scheduler.into());
     }
+    let metadata = object!({
+        "name" => usual_name(job),
+        "namespace" => &*job.metadata.namespace,
+        "labels" => json!(job.metadata.labels),
+        "annotations" => annotations,
+        "ownerReferences" => vec![write::controller_ref(Kind::VcJob, &job.metadata)],
+    });
+    let spec = json!(spec(mirror, job));
     write::create(
         Kind::PodGroup,
-        json!({
-            "metadata": {
-                "name": usual_name(job),
-                "namespace": job.metadata.namespace,
-                "labels": job.metadata.labels,
-                "annotations": annotations,
-                "ownerReferences": [write::controller_ref(Kind::VcJob, &job.metadata)],
-            },
-            "spec": spec(mirror, job),
-        }),
+        object!({ "metadata" => metadata, "spec" => spec }),
     )
 }
 
@@ -308,19 +306,31 @@ fn plain_requests(spec: &Value) -> Option<ResourceList> {
     }
     let mut total = ResourceList::new();
     for container in spec["containers"].as_array()? {
+        let nothing = Map::new();
         let amounts = |part| match &container["resources"][part] {
-            Value::Null => Some(ResourceList::new()),
-            amounts => ResourceList::deserialize(amounts).ok(),
+            Value::Null => Some(&nothing),
+            amounts => amounts.as_object(),
         };
-        let mut requests = amounts("limits")?;
-        let limits = quota_limits(&requests);
-        requests.extend(amounts("requests")?);
-        for (name, amount) in requests.into_iter().chain(limits) {
-            match total.get_mut(&name) {
+        let (limits, requests) = (amounts("limits")?, amounts("requests")?);
+        let mut add = |name: &str, amount: &Value| {
+            let amount = Quantity::deserialize(amount).ok()?;
+            match total.get_mut(name) {
                 Some(sum) => sum.add(&amount),
-                None => {
-                    total.insert(name, amount);
-                }
+                None => drop(total.insert(name.into(), amount)),
+            }
+            Some(())
+        };
+        for (name, limit) in limits {
+            if !requests.contains_key(name) {
+                add(name, limit)?;
+            }
+        }
+        for (name, amount) in requests {
+            add(name, amount)?;
+        }
+        for (name, limit) in QUOTA_LIMITS {
+            if let Some(amount) = limits.get(name) {
+                add(limit, amount)?;
             }
         }
     }

@@ -3,10 +3,11 @@
 //! A plugin is a row of [`PLUGINS`]; `spec.plugins` chooses rows and gives them arguments.
 //! Unlike upstream, which walks a map in random order, rows apply in the order of the list.
 
+use std::borrow::Cow;
 use std::collections::BTreeMap;
 
 use api::volcano::{ArgumentFault, Job, JobPlugin, Task};
-use serde_json::{Value, json};
+use serde_json::Value;
 
 mod addresses;
 mod child;
@@ -22,6 +23,7 @@ mod svc;
 mod tensorflow;
 
 use crate::settings::{Settings, SshRules};
+use crate::write::object;
 use child::Body;
 pub(super) use child::Child;
 
@@ -32,9 +34,9 @@ pub(super) struct Plugin {
     /// Objects that must exist before any pod does, without owner.
     pub(super) children: Option<Children>,
     /// Of what each pod is told.
-    pub(super) tells: fn(&Arguments) -> Tells,
+    pub(super) tells: fn(&Arguments<'_>) -> Tells,
     /// What becomes of a pod before it is created.
-    pub(super) pod: fn(&Job, &Arguments, &Place<'_>, &mut Value),
+    pub(super) pod: fn(&Job, &Arguments<'_>, &Place<'_>, &mut Value),
 }
 
 /// Of what a plugin tells each pod, by which a pod of a large job is large.
@@ -49,12 +51,12 @@ pub(super) enum Tells {
 }
 
 /// Names a plugin's objects, or says why it cannot work.
-type Children = fn(&Job, &Arguments) -> Result<Vec<Child>, String>;
+type Children = fn(&Job, &Arguments<'_>) -> Result<Vec<Child>, String>;
 
 /// What a job's plugins come to.
-pub(super) struct Equipment {
+pub(super) struct Equipment<'a> {
     /// The rows that the job chose, with their arguments.
-    pub(super) chosen: Vec<(&'static Plugin, Arguments)>,
+    pub(super) chosen: Vec<(&'static Plugin, Arguments<'a>)>,
     /// What they need beside pods.
     pub(super) children: Vec<Child>,
 }
@@ -89,7 +91,10 @@ pub(super) const PLUGINS: &[Plugin] = &[
 
 /// The rows that a job chose, with their arguments. An unknown name is refused with upstream's text;
 /// a port that is none is refused, too, where upstream takes the default and says so in its log only.
-fn chosen(job: &Job, settings: &Settings) -> Result<Vec<(&'static Plugin, Arguments)>, String> {
+fn chosen<'a>(
+    job: &'a Job,
+    settings: &'a Settings,
+) -> Result<Vec<(&'static Plugin, Arguments<'a>)>, String> {
     for (name, _) in job.spec.plugins() {
         if !PLUGINS.iter().any(|plugin| plugin.name == name) {
             return Err(format!("failed to get plugin {name}"));
@@ -110,7 +115,7 @@ fn chosen(job: &Job, settings: &Settings) -> Result<Vec<(&'static Plugin, Argume
 }
 
 /// What the plugins of a job come to, or why they cannot work.
-pub(super) fn equipment(job: &Job, settings: &Settings) -> Result<Equipment, String> {
+pub(super) fn equipment<'a>(job: &'a Job, settings: &'a Settings) -> Result<Equipment<'a>, String> {
     let chosen = chosen(job, settings)?;
     let mut children = Vec::new();
     for (plugin, arguments) in &chosen {
@@ -124,42 +129,42 @@ pub(super) fn equipment(job: &Job, settings: &Settings) -> Result<Equipment, Str
 /// What a plugin is told: by the job, in the way of Go's `flag` (`-x`, `--x`, `--x=y`, `--x y`), and by
 /// the operator.
 #[derive(Debug, Default)]
-pub(super) struct Arguments {
-    values: BTreeMap<&'static str, String>,
+pub(super) struct Arguments<'a> {
+    values: BTreeMap<&'static str, Cow<'a, str>>,
     /// Whose rules hold for keys.
     ssh: SshRules,
     /// How pods wait for the names of their peers.
-    patience: Patience,
+    patience: Patience<'a>,
 }
 
 /// How pods wait for the names of their peers.
 #[derive(Debug, Default)]
-struct Patience {
+struct Patience<'a> {
     /// Whether they do where the job does not say.
     is_usual: bool,
     /// The image of the container that waits.
-    image: String,
+    image: &'a str,
     /// For how long.
     seconds: i64,
     /// The domain of the cluster's names.
-    domain: String,
+    domain: &'a str,
 }
 
-impl Patience {
-    fn of(settings: &Settings) -> Patience {
+impl Patience<'_> {
+    fn of(settings: &Settings) -> Patience<'_> {
         Patience {
             is_usual: settings.peers.is_usual,
-            image: settings.peers.image.to_string(),
+            image: &settings.peers.image,
             seconds: settings.service_gate_deadline_ms / 1_000,
-            domain: settings.cluster_domain.to_string(),
+            domain: &settings.cluster_domain,
         }
     }
 }
 
-impl Arguments {
+impl<'a> Arguments<'a> {
     /// What counts of the arguments that a job gives a plugin: what ends their reading is told to
     /// whoever writes the job, but a port that is none is refused.
-    fn read(plugin: &str, words: &[Box<str>]) -> Result<Arguments, String> {
+    fn read(plugin: &str, words: &'a [Box<str>]) -> Result<Arguments<'a>, String> {
         let reading = JobPlugin::find(plugin).map(|row| row.read(words));
         let reading = reading.unwrap_or_default();
         if let Some(ArgumentFault::Port(name, value)) = reading.fault {
@@ -167,17 +172,14 @@ impl Arguments {
                 "plugin {plugin}: {name} must be a port from 1 to 65535, not {value:?}"
             ));
         }
-        let given = reading.given.into_iter();
         Ok(Arguments {
-            values: given
-                .map(|(name, value)| (name, value.into_owned()))
-                .collect(),
+            values: reading.given.into_iter().collect(),
             ..Arguments::default()
         })
     }
 
     /// The text of an argument, or what it is where it is not given.
-    fn text<'a>(&'a self, name: &str, default: &'a str) -> &'a str {
+    fn text<'s>(&'s self, name: &str, default: &'s str) -> &'s str {
         self.values.get(name).map_or(default, |value| value)
     }
 
@@ -216,7 +218,7 @@ fn set_env(container: &mut Value, name: &str, value: impl Into<Value>) {
     append(
         container,
         "env",
-        json!({ "name": name, "value": value.into() }),
+        object!({ "name" => name, "value" => value.into() }),
     );
 }
 
@@ -231,7 +233,7 @@ fn open_port(container: &mut Value, name: &str, port: u16) {
         append(
             container,
             "ports",
-            json!({ "name": name, "containerPort": port }),
+            object!({ "name" => name, "containerPort" => port }),
         );
     }
 }
@@ -240,6 +242,6 @@ fn open_port(container: &mut Value, name: &str, port: u16) {
 pub(super) fn append(object: &mut Value, field: &str, item: Value) {
     match object.get_mut(field).and_then(Value::as_array_mut) {
         Some(items) => items.push(item),
-        None => object[field] = json!([item]),
+        None => object[field] = vec![item].into(),
     }
 }

@@ -18,7 +18,7 @@ use super::obstacle::{Obstacle, Word};
 use super::plugins::{Arguments, Place, Plugin, append};
 use super::roster::{self, Roster};
 use super::{View, group, volumes};
-use crate::write::{self, stable_suffix};
+use crate::write::{self, object, stable_suffix};
 
 /// `<job>-<task>-<index>`.
 pub(super) fn name(job: &Job, task: &Task, index: u32) -> String {
@@ -59,7 +59,7 @@ pub(super) fn is_named(pod: &str, job: &Job, task: &str, index: u32) -> bool {
 /// Creates of missing pods, at most `limit` of them.
 pub(super) fn missing(
     view: &View<'_>,
-    plugins: &[(&'static Plugin, Arguments)],
+    plugins: &[(&'static Plugin, Arguments<'_>)],
     limit: usize,
 ) -> Vec<Intent> {
     let (mirror, job, roster) = (view.inputs.mirror, view.job, &view.roster);
@@ -196,7 +196,7 @@ fn body(
     view: &View<'_>,
     place: &Place<'_>,
     name: String,
-    plugins: &[(&'static Plugin, Arguments)],
+    plugins: &[(&'static Plugin, Arguments<'_>)],
 ) -> Value {
     let job = view.job;
     let template = &place.task.template;
@@ -212,16 +212,14 @@ fn body(
     );
     mount(job, &mut spec);
     let (labels, annotations) = marks(view, place);
-    let mut pod = json!({
-        "metadata": {
-            "name": name,
-            "namespace": job.metadata.namespace,
-            "labels": labels,
-            "annotations": annotations,
-            "ownerReferences": [write::controller_ref(Kind::VcJob, &job.metadata)],
-        },
-        "spec": spec,
+    let metadata = object!({
+        "name" => name,
+        "namespace" => &*job.metadata.namespace,
+        "labels" => labels,
+        "annotations" => annotations,
+        "ownerReferences" => vec![write::controller_ref(Kind::VcJob, &job.metadata)],
     });
+    let mut pod = object!({ "metadata" => metadata, "spec" => spec });
     if let Some(finalizers) = template["metadata"].get("finalizers") {
         pod["metadata"]["finalizers"] = finalizers.clone();
     }
@@ -248,12 +246,13 @@ fn marks(view: &View<'_>, place: &Place<'_>) -> (Map<String, Value>, Map<String,
         (QUEUE_NAME, job.spec.queue.to_string()),
     ];
     for (key, value) in shared {
-        labels.insert(key.to_owned(), json!(value));
-        annotations.insert(key.to_owned(), json!(value));
+        labels.insert(key.to_owned(), Value::from(&*value));
+        annotations.insert(key.to_owned(), value.into());
     }
-    labels.insert(JOB_NAMESPACE.to_owned(), json!(job.metadata.namespace));
+    let namespace = &*job.metadata.namespace;
+    labels.insert(JOB_NAMESPACE.to_owned(), namespace.into());
     if let Some(id) = partition(task, place.index) {
-        labels.insert(PARTITION_ID.to_owned(), json!(id));
+        labels.insert(PARTITION_ID.to_owned(), (&*id).into());
     }
     let own = [
         (GROUP_NAME, group::name(view)),
@@ -262,7 +261,7 @@ fn marks(view: &View<'_>, place: &Place<'_>) -> (Map<String, Value>, Map<String,
         (TEMPLATE_UID, format!("{}-{}", job.metadata.name, task.name)),
     ];
     for (key, value) in own {
-        annotations.insert(key.to_owned(), json!(value));
+        annotations.insert(key.to_owned(), value.into());
     }
     for key in [PREEMPTABLE, COOLDOWN_TIME] {
         if let Some(value) = job.metadata.labels.get(key) {

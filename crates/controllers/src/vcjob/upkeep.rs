@@ -11,7 +11,7 @@ use serde_json::{Map, Value, json};
 use super::obstacle::{Obstacle, Word};
 use super::plugins::{Child, Tells};
 use super::{View, group, pods, volumes};
-use crate::write;
+use crate::write::{self, object};
 
 /// A plugin that is unknown or cannot work, or a name of ours that somebody else holds.
 pub(super) fn plugin_obstacle(view: &View<'_>) -> Option<Obstacle> {
@@ -117,7 +117,7 @@ fn support(view: &View<'_>) -> Vec<Intent> {
             .is_none()
         {
             let claim = Kind::PersistentVolumeClaim;
-            let body = owned(view, &name, json!({ "spec": spec }));
+            let body = owned(view, &name, object!({ "spec" => json!(spec) }));
             intents.push(write::create(claim, body));
         }
     }
@@ -189,10 +189,10 @@ fn of_service(spec: &ServiceSpec, wanted: &Value) -> Option<Value> {
 /// An object of the job.
 fn owned(view: &View<'_>, name: &str, mut body: Value) -> Value {
     let meta = &view.job.metadata;
-    body["metadata"] = json!({
-        "name": name,
-        "namespace": meta.namespace,
-        "ownerReferences": [write::controller_ref(Kind::VcJob, meta)],
+    body["metadata"] = object!({
+        "name" => name,
+        "namespace" => &*meta.namespace,
+        "ownerReferences" => vec![write::controller_ref(Kind::VcJob, meta)],
     });
     body
 }

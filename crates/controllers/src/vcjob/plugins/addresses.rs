@@ -18,7 +18,7 @@ pub(super) const FILE: &str = "hosts";
 pub(super) const BYTES_MAX: usize = 48;
 
 /// Whether a job tells its pods' addresses.
-pub(super) fn are_wanted(arguments: &Arguments) -> bool {
+pub(super) fn are_wanted(arguments: &Arguments<'_>) -> bool {
     arguments.flag(ARGUMENT).unwrap_or(false)
 }
 

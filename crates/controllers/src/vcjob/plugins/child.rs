@@ -7,10 +7,11 @@ use api::intent::KeyMaterial;
 use api::kind::Kind;
 use api::volcano::Job;
 use mirror::Object;
-use serde_json::{Value, json};
+use serde_json::Value;
 
 use super::{addresses, hosts, svc};
 use crate::vcjob::roster::Roster;
+use crate::write::object;
 
 /// An object that a plugin needs.
 pub(in crate::vcjob) struct Child {
@@ -49,20 +50,26 @@ impl Child {
             Body::Whole(body) => body.clone(),
             Body::Names { has_addresses } => {
                 let addresses = addresses::listed(job, roster, *has_addresses);
-                json!({ "data": svc::data(job, addresses) })
+                object!({ "data" => svc::data(job, addresses) })
             }
-            Body::Peers { publishes_unready } => json!({ "spec": {
-                "clusterIP": "None",
-                "selector": hosts::peers(job),
-                "publishNotReadyAddresses": publishes_unready,
-            }}),
+            Body::Peers { publishes_unready } => {
+                let spec = object!({
+                    "clusterIP" => "None",
+                    "selector" => hosts::peers(job),
+                    "publishNotReadyAddresses" => *publishes_unready,
+                });
+                object!({ "spec" => spec })
+            }
             Body::Fence => {
-                let peers = json!({ "matchLabels": hosts::peers(job) });
-                json!({ "spec": {
-                    "podSelector": peers.clone(),
-                    "ingress": [{ "from": [{ "podSelector": peers }] }],
-                    "policyTypes": ["Ingress"],
-                }})
+                let selector = || object!({ "matchLabels" => hosts::peers(job) });
+                let peers = object!({ "podSelector" => selector() });
+                let rule = object!({ "from" => vec![peers] });
+                let spec = object!({
+                    "podSelector" => selector(),
+                    "ingress" => vec![rule],
+                    "policyTypes" => vec!["Ingress"],
+                });
+                object!({ "spec" => spec })
             }
         }
     }

@@ -12,7 +12,7 @@ pub(super) const PLUGIN: Plugin = Plugin {
     pod,
 };
 
-fn pod(_job: &Job, _arguments: &Arguments, place: &Place<'_>, pod: &mut Value) {
+fn pod(_job: &Job, _arguments: &Arguments<'_>, place: &Place<'_>, pod: &mut Value) {
     each_container(pod, |container| {
         for name in ["VK_TASK_INDEX", "VC_TASK_INDEX"] {
             set_env(container, name, place.index.to_string());

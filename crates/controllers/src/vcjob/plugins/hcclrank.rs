@@ -17,7 +17,7 @@ const RANK_INDEX: &str = "hccl/rankIndex";
 
 /// What `RANK` says, which `pytorch` may have set before; else masters are counted first, then
 /// workers. A task that is neither has no rank.
-fn pod(job: &Job, arguments: &Arguments, place: &Place<'_>, pod: &mut Value) {
+fn pod(job: &Job, arguments: &Arguments<'_>, place: &Place<'_>, pod: &mut Value) {
     let told = pod["spec"]["containers"]
         .as_array()
         .into_iter()
@@ -33,7 +33,7 @@ fn pod(job: &Job, arguments: &Arguments, place: &Place<'_>, pod: &mut Value) {
     }
 }
 
-fn counted(job: &Job, arguments: &Arguments, place: &Place<'_>) -> Option<String> {
+fn counted(job: &Job, arguments: &Arguments<'_>, place: &Place<'_>) -> Option<String> {
     let master = arguments.text("master", "master");
     let own = &*place.task.name;
     if own == master {

@@ -3,7 +3,9 @@
 use std::fmt;
 
 use api::volcano::{JOB_NAME, JOB_NAMESPACE, Job, Task};
-use serde_json::{Value, json};
+use serde_json::Value;
+
+use crate::write::object;
 
 /// The task of a job that has a name.
 pub(super) fn task_of<'a>(job: &'a Job, name: &str) -> Option<&'a Task> {
@@ -53,7 +55,8 @@ pub(super) fn count(task: &Task) -> i32 {
 
 /// Labels that all pods of a job have and no others.
 pub(super) fn peers(job: &Job) -> Value {
-    json!({ JOB_NAME: job.metadata.name, JOB_NAMESPACE: job.metadata.namespace })
+    let meta = &job.metadata;
+    object!({ JOB_NAME => &*meta.name, JOB_NAMESPACE => &*meta.namespace })
 }
 
 /// The same labels, as they are held.

@@ -18,7 +18,7 @@ pub(super) const PLUGIN: Plugin = Plugin {
     pod,
 };
 
-fn pod(job: &Job, arguments: &Arguments, place: &Place<'_>, pod: &mut Value) {
+fn pod(job: &Job, arguments: &Arguments<'_>, place: &Place<'_>, pod: &mut Value) {
     let port = arguments.port(&PORT);
     let is_master = &*place.task.name == arguments.text("master", "master");
     let workers = task_of(job, arguments.text("worker", "worker")).filter(|_| is_master);

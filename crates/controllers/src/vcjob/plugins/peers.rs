@@ -30,7 +30,7 @@ const ADDRESSES_SCRIPT: &str = include_str!("addresses.sh");
 const NOBODY: i64 = 65_534;
 
 /// Puts the container in front of a pod's own, if the job or the operator wants it.
-pub(super) fn wait(job: &Job, arguments: &Arguments, place: &Place<'_>, pod: &mut Value) {
+pub(super) fn wait(job: &Job, arguments: &Arguments<'_>, place: &Place<'_>, pod: &mut Value) {
     let Some(image) = image(arguments) else {
         return;
     };
@@ -94,22 +94,21 @@ pub(super) fn wait(job: &Job, arguments: &Arguments, place: &Place<'_>, pod: &mu
 }
 
 /// Whether a pod is told which tasks it waits for.
-pub(super) fn tells_tasks(arguments: &Arguments) -> bool {
+pub(super) fn tells_tasks(arguments: &Arguments<'_>) -> bool {
     image(arguments).is_some() && !addresses::are_wanted(arguments)
 }
 
 /// The image of the container, if there is to be one.
-fn image(arguments: &Arguments) -> Option<&str> {
+fn image<'a>(arguments: &'a Arguments<'_>) -> Option<&'a str> {
     let patience = &arguments.patience;
     match arguments.values.get(ARGUMENT) {
-        None => patience.is_usual.then_some(&patience.image),
+        None => patience.is_usual.then_some(patience.image),
         Some(value) => match arguments.flag(ARGUMENT) {
             Some(false) => None,
-            Some(true) => Some(&patience.image),
+            Some(true) => Some(patience.image),
             None => Some(value),
         },
     }
-    .map(String::as_str)
 }
 
 /// The tasks whose pods are there while one of this task starts: those that wait for no other task,

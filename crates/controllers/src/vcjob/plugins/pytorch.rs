@@ -25,7 +25,7 @@ const WAIT_DEFAULT: u32 = 300;
 const WAIT_IMAGE: &str = "busybox:1.36.1";
 
 /// Without a master nobody is told anything, nor is a task that is neither.
-fn pod(job: &Job, arguments: &Arguments, place: &Place<'_>, pod: &mut Value) {
+fn pod(job: &Job, arguments: &Arguments<'_>, place: &Place<'_>, pod: &mut Value) {
     let worker = arguments.text("worker", "worker");
     let Some(master) = task_of(job, arguments.text("master", "master")) else {
         return;
@@ -55,7 +55,7 @@ fn pod(job: &Job, arguments: &Arguments, place: &Place<'_>, pod: &mut Value) {
 }
 
 /// A container that ends well once the master listens.
-fn wait_for(address: &str, port: u16, arguments: &Arguments) -> Value {
+fn wait_for(address: &str, port: u16, arguments: &Arguments<'_>) -> Value {
     let seconds = arguments.text("wait-master-timeout", "").parse();
     let seconds = seconds.unwrap_or(WAIT_DEFAULT);
     // An image may have nc, a shell that opens sockets by itself, which is seldom its sh, or Python.

@@ -37,11 +37,11 @@ const PORTS: &[(&str, &Port)] = &[
 /// The argument that names the head's container.
 const HEAD_CONTAINER: &str = "headContainer";
 
-fn head(arguments: &Arguments) -> &str {
+fn head<'a>(arguments: &'a Arguments<'_>) -> &'a str {
     arguments.text("head", "head")
 }
 
-fn children(job: &Job, arguments: &Arguments) -> Result<Vec<Child>, String> {
+fn children(job: &Job, arguments: &Arguments<'_>) -> Result<Vec<Child>, String> {
     let head = head(arguments);
     let Some(task) = task_of(job, head) else {
         return Err(format!("plugin ray: there is no task {head}"));
@@ -84,7 +84,7 @@ fn target(task: &Task, container: &str, name: &str, port: u16) -> Value {
     }
 }
 
-fn pod(job: &Job, arguments: &Arguments, place: &Place<'_>, pod: &mut Value) {
+fn pod(job: &Job, arguments: &Arguments<'_>, place: &Place<'_>, pod: &mut Value) {
     let head = head(arguments);
     let own = &*place.task.name;
     if own == head {

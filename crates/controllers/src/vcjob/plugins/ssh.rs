@@ -46,7 +46,7 @@ fn name(job: &Job) -> String {
     format!("{}-ssh", job.metadata.name)
 }
 
-fn children(job: &Job, arguments: &Arguments) -> Result<Vec<Child>, String> {
+fn children(job: &Job, arguments: &Arguments<'_>) -> Result<Vec<Child>, String> {
     let given = arguments.text(PRIVATE, "");
     let config = config(job, arguments)?;
     let mut data = json!({ "config": config });
@@ -92,7 +92,7 @@ fn children(job: &Job, arguments: &Arguments) -> Result<Vec<Child>, String> {
 
 /// Whether the job has a key of its own for its hosts, which its clients check: `host-keys`. Images have
 /// to start their server with it. Only by our rules; upstream's check nobody.
-fn checks_hosts(arguments: &Arguments) -> bool {
+fn checks_hosts(arguments: &Arguments<'_>) -> bool {
     arguments.ssh == SshRules::Safe && arguments.flag("host-keys").unwrap_or(false)
 }
 
@@ -106,7 +106,7 @@ fn alias(job: &Job) -> String {
 /// Host keys are made by each image for itself, so that nobody knows them beforehand. They are not
 /// checked for the job's own hosts, unless these have a key of the job ([`checks_hosts`]), by patterns
 /// that hold for pods to come, too; all other hosts are checked as they are by default. Upstream's way checks nobody's, and names the pods that there are.
-fn config(job: &Job, arguments: &Arguments) -> Result<String, String> {
+fn config(job: &Job, arguments: &Arguments<'_>) -> Result<String, String> {
     let port = arguments.port(&PORT);
     let mut config = String::new();
     if arguments.ssh == SshRules::Safe {
@@ -138,7 +138,7 @@ fn config(job: &Job, arguments: &Arguments) -> Result<String, String> {
 }
 
 /// What holds for every host of the job.
-fn rules(job: &Job, arguments: &Arguments) -> String {
+fn rules(job: &Job, arguments: &Arguments<'_>) -> String {
     let port = arguments.port(&PORT);
     if !checks_hosts(arguments) {
         return format!(
@@ -171,7 +171,7 @@ fn split(host: &str) -> (String, String) {
     (name.to_owned(), domain.to_owned())
 }
 
-fn pod(job: &Job, arguments: &Arguments, _place: &Place<'_>, pod: &mut Value) {
+fn pod(job: &Job, arguments: &Arguments<'_>, _place: &Place<'_>, pod: &mut Value) {
     let name = name(job);
     let path = arguments.text(PATH, ROOT_PATH);
     let is_root = path.trim_end_matches('/') == ROOT_PATH;

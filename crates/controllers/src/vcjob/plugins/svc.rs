@@ -5,12 +5,13 @@ use std::fmt::{self, Write};
 use api::core::TextMap;
 use api::kind::Kind;
 use api::volcano::{Job, Task};
-use serde_json::{Map, Value, json};
+use serde_json::{Map, Value};
 
 use super::hosts::{self, text};
 use super::{
     Arguments, Body, Child, Place, Plugin, Tells, addresses, append, each_container, peers,
 };
+use crate::write::object;
 
 pub(super) const PLUGIN: Plugin = Plugin {
     name: "svc",
@@ -19,7 +20,7 @@ pub(super) const PLUGIN: Plugin = Plugin {
     pod,
 };
 
-fn tells(arguments: &Arguments) -> Tells {
+fn tells(arguments: &Arguments<'_>) -> Tells {
     match tells_tasks(arguments) || peers::tells_tasks(arguments) {
         true => Tells::Tasks,
         false => Tells::Itself,
@@ -36,7 +37,7 @@ const VARIABLES_BYTES_MAX: usize = 1_000_000;
 const VARIABLE_BYTES: usize =
     r#"{"name":"","valueFrom":{"configMapKeyRef":{"name":"-svc","key":""}}},"#.len();
 
-fn children(job: &Job, arguments: &Arguments) -> Result<Vec<Child>, String> {
+fn children(job: &Job, arguments: &Arguments<'_>) -> Result<Vec<Child>, String> {
     let has_addresses = addresses::are_wanted(arguments);
     fit(job, has_addresses)?;
     if tells_tasks(arguments) {
@@ -71,20 +72,21 @@ fn children(job: &Job, arguments: &Arguments) -> Result<Vec<Child>, String> {
     Ok(children)
 }
 
-fn pod(job: &Job, arguments: &Arguments, place: &Place<'_>, pod: &mut Value) {
+fn pod(job: &Job, arguments: &Arguments<'_>, place: &Place<'_>, pod: &mut Value) {
     let pod_name = pod["metadata"]["name"].clone();
     let spec = &mut pod["spec"];
     if text(spec, "hostname").is_empty() {
         spec["hostname"] = pod_name;
     }
     if text(spec, "subdomain").is_empty() {
-        spec["subdomain"] = json!(job.metadata.name);
+        spec["subdomain"] = Value::from(&*job.metadata.name);
     }
     let hosts = format!("{}-svc", job.metadata.name);
+    let source = object!({ "name" => &*hosts });
     append(
         spec,
         "volumes",
-        json!({ "name": hosts, "configMap": { "name": hosts } }),
+        object!({ "name" => &*hosts, "configMap" => source }),
     );
     peers::wait(job, arguments, place, pod);
     let inject = tells_tasks(arguments);
@@ -92,18 +94,19 @@ fn pod(job: &Job, arguments: &Arguments, place: &Place<'_>, pod: &mut Value) {
         for task in job.spec.tasks.iter().filter(|_| inject) {
             for suffix in SUFFIXES {
                 let key = variable(task, suffix);
-                let source = json!({ "configMapKeyRef": { "name": hosts, "key": key } });
+                let of_key = object!({ "name" => &*hosts, "key" => &*key });
+                let source = object!({ "configMapKeyRef" => of_key });
                 append(
                     container,
                     "env",
-                    json!({ "name": key, "valueFrom": source }),
+                    object!({ "name" => key, "valueFrom" => source }),
                 );
             }
         }
         append(
             container,
             "volumeMounts",
-            json!({ "name": hosts, "mountPath": MOUNT_PATH }),
+            object!({ "name" => &*hosts, "mountPath" => MOUNT_PATH }),
         );
     });
 }
@@ -112,7 +115,7 @@ fn pod(job: &Job, arguments: &Arguments, place: &Place<'_>, pod: &mut Value) {
 const SUFFIXES: [&str; 2] = ["HOSTS", "NUM"];
 
 /// Whether each container has variables of each task.
-fn tells_tasks(arguments: &Arguments) -> bool {
+fn tells_tasks(arguments: &Arguments<'_>) -> bool {
     arguments.flag("inject-hosts-env").unwrap_or(true)
 }
 
@@ -173,7 +176,7 @@ fn fit(job: &Job, has_addresses: bool) -> Result<(), String> {
 pub(super) fn data(job: &Job, addresses: Option<String>) -> Map<String, Value> {
     let mut data = Map::new();
     if let Some(addresses) = addresses {
-        data.insert(addresses::FILE.to_owned(), json!(addresses));
+        data.insert(addresses::FILE.to_owned(), addresses.into());
     }
     for task in &job.spec.tasks {
         let joined = |separator| {
@@ -182,9 +185,9 @@ pub(super) fn data(job: &Job, addresses: Option<String>) -> Map<String, Value> {
             let _ = write_names(&mut text, job, task, separator);
             text
         };
-        data.insert(file(task), json!(joined('\n')));
-        data.insert(variable(task, "HOSTS"), json!(joined(',')));
-        data.insert(variable(task, "NUM"), json!(hosts::count(task).to_string()));
+        data.insert(file(task), joined('\n').into());
+        data.insert(variable(task, "HOSTS"), joined(',').into());
+        data.insert(variable(task, "NUM"), hosts::count(task).to_string().into());
     }
     data
 }

@@ -23,7 +23,7 @@ pub(super) const PLUGIN: Plugin = Plugin {
 const ROLES: &[&str] = &["ps", "worker", "chief", "evaluator"];
 
 /// A task with none of these names has no part in the cluster and is told nothing.
-fn pod(job: &Job, arguments: &Arguments, place: &Place<'_>, pod: &mut Value) {
+fn pod(job: &Job, arguments: &Arguments<'_>, place: &Place<'_>, pod: &mut Value) {
     if is_alone(&job.spec.tasks) {
         return;
     }
