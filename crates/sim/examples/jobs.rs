@@ -44,16 +44,19 @@ const WAKE_REACH_MS: f64 = 1_000.0;
 
 type Key = (Kind, String, String);
 
-/// An API that keeps what it is told, and others who use it.
+/// An API that keeps what it is told as text, as a server does, so that what a driver hands over is given back
+/// to it; and others who use it.
 struct Api {
     driver: Driver,
     now: Time,
-    objects: BTreeMap<Key, Value>,
+    objects: BTreeMap<Key, Box<RawValue>>,
     revision: u64,
     watches: BTreeMap<Kind, RequestId>,
     /// What the watches have yet to hear.
     news: Vec<(Kind, WatchLine)>,
     pods: usize,
+    /// Time in the driver, and on reading, until the last pod was created.
+    until_pods: Option<(Duration, Duration)>,
     ended: usize,
     /// Claims that jobs have made.
     claims: usize,
@@ -82,14 +85,9 @@ fn reconcile() {
         let job = job(&name);
         api.put((Kind::VcJob, NAMESPACE.into(), name), job);
     }
-    let mut until_pods = None;
-    while api.turn() {
-        if api.pods == JOBS {
-            until_pods.get_or_insert((api.spent, api.reading));
-        }
-    }
+    while api.turn() {}
     assert_eq!(api.ended, JOBS, "all of them end");
-    let (spent, reading) = until_pods.expect("each has had its pod");
+    let (spent, reading) = api.until_pods.expect("each has had its pod");
     print("S10-10000x1-pods-proc", spent);
     print("S10-10000x1-pods-read-proc", reading);
     print("S10-10000x1-ended-proc", api.spent);
@@ -115,7 +113,7 @@ fn wake() {
         .objects
         .iter()
         .filter(|((kind, ..), _)| *kind == Kind::VcJob);
-    let reason = |job: &Value| job["status"]["state"]["reason"].clone();
+    let reason = |job: &RawValue| read(job)["status"]["state"]["reason"].clone();
     let waiting = jobs.filter(|(_, job)| reason(job) == "PersistentVolumeClaimNotFound");
     assert_eq!(
         (waiting.count(), api.claims, api.pods),
@@ -190,6 +188,7 @@ impl Api {
             watches: BTreeMap::new(),
             news: Vec::new(),
             pods: 0,
+            until_pods: None,
             ended: 0,
             claims: 0,
             spent: Duration::ZERO,
@@ -263,7 +262,7 @@ impl Api {
             Request::List { kind, .. } => {
                 let objects = self.objects.iter().filter(|((of, ..), _)| *of == kind);
                 let page = Page {
-                    items: objects.map(|(_, object)| raw(object)).collect(),
+                    items: objects.map(|(_, object)| object.clone()).collect(),
                     revision: self.revision,
                     continue_token: String::new(),
                 };
@@ -274,24 +273,23 @@ impl Api {
             }
             Request::Get { key } => {
                 let key = (key.kind, key.namespace.to_string(), key.name.to_string());
-                let found = self.objects.get(&key).map(raw);
+                let found = self.objects.get(&key).cloned();
                 self.timed(|driver, now| driver.handle_got(id, Ok(found), now));
             }
             Request::Write(intent) => {
-                let outcome = self.write(&intent);
+                let outcome = self.write(intent);
                 self.timed(|driver, now| driver.handle_written(id, outcome, now));
             }
             Request::Ask(_) => {}
         }
     }
 
-    fn write(&mut self, intent: &Intent) -> WriteOutcome {
-        let target = &intent.target;
+    fn write(&mut self, intent: Intent) -> WriteOutcome {
+        let target = intent.target;
         let (namespace, name) = (target.namespace.to_string(), target.name.to_string());
         let key = (target.kind, namespace, name);
-        match &intent.action {
-            Action::Create { body } | Action::CreateSecret { body, .. } => {
-                let mut body = body.clone();
+        match intent.action {
+            Action::Create { mut body } | Action::CreateSecret { mut body, .. } => {
                 if key.0 == Kind::PodGroup {
                     body["status"] = json!({ "phase": "Inqueue" });
                 }
@@ -299,23 +297,28 @@ impl Api {
                 self.claims += usize::from(key.0 == Kind::PersistentVolumeClaim);
                 if key.0 == Kind::Pod {
                     self.pods += 1;
+                    if self.pods == JOBS {
+                        self.until_pods = Some((self.spent, self.reading));
+                    }
                     self.run_pod(&key);
                 }
                 written
             }
             Action::Patch { patch, .. } => {
-                let Some(mut held) = self.objects.get(&key).cloned() else {
+                let Some(held) = self.objects.get(&key) else {
                     return gone();
                 };
-                merge(&mut held, patch);
+                let mut held = read(held);
+                merge(&mut held, &patch);
                 let is_end = patch["status"]["state"]["phase"] == "Completed";
                 self.ended += usize::from(key.0 == Kind::VcJob && is_end);
                 self.put(key, held)
             }
             Action::Delete { .. } => {
-                let Some(mut object) = self.objects.remove(&key) else {
+                let Some(object) = self.objects.remove(&key) else {
                     return gone();
                 };
+                let mut object = read(&object);
                 self.revision += 1;
                 object["metadata"]["resourceVersion"] = json!(self.revision.to_string());
                 self.news.push((key.0, WatchLine::Deleted(raw(&object))));
@@ -328,7 +331,7 @@ impl Api {
     /// A node takes the pod, which ends well.
     fn run_pod(&mut self, key: &Key) {
         for phase in ["Running", "Succeeded"] {
-            let mut pod = self.objects[key].clone();
+            let mut pod = read(&self.objects[key]);
             pod["status"] = json!({ "phase": phase });
             self.put(key.clone(), pod);
         }
@@ -341,7 +344,8 @@ impl Api {
         if meta["uid"].is_null() {
             meta["uid"] = json!(format!("{:08x}-5a1c-4d2e-9f00-000000000000", self.revision));
         }
-        self.news.push((key.0, WatchLine::Applied(raw(&object))));
+        let object = raw(&object);
+        self.news.push((key.0, WatchLine::Applied(object.clone())));
         self.objects.insert(key, object);
         done(self.revision)
     }
@@ -361,6 +365,10 @@ fn gone() -> WriteOutcome {
         message: "it is not there".into(),
         retry_after_seconds: None,
     })
+}
+
+fn read(text: &RawValue) -> Value {
+    serde_json::from_str(text.get()).expect("what was printed is read")
 }
 
 fn raw(value: &Value) -> Box<RawValue> {
