@@ -13,6 +13,7 @@
 //! same [`Mirror::state_hash`]; nothing here is kept for an object that has gone.
 
 mod extender;
+mod head;
 mod held;
 pub mod index;
 mod lower;

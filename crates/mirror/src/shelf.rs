@@ -6,6 +6,7 @@ use std::collections::BTreeMap;
 use api::intent::ObjectKey;
 use model::{Rank, Ranked};
 
+use crate::head::head;
 use crate::object::Object;
 
 /// The objects of a kind.
@@ -141,7 +142,7 @@ impl Names {
     fn place(&self, name: &str) -> Result<Rank, Rank> {
         match self.begin_alike(name) == self.alike {
             true => {
-                let head = head(name, self.alike);
+                let head = head_after(name, self.alike);
                 let order = |held: &Held| held.head.cmp(&head).then_with(|| held.order(name));
                 self.held.place(order)
             }
@@ -168,27 +169,23 @@ impl Names {
         // At most as often as names have bytes.
         if alike < self.alike {
             for held in self.held.iter_mut() {
-                held.head = head(held.object.name(), alike);
+                held.head = head_after(held.object.name(), alike);
             }
         }
         self.alike = alike;
         let held = Held {
             round,
-            head: head(name, alike),
+            head: head_after(name, alike),
             object,
         };
         self.held.insert(place, held);
     }
 }
 
-/// The four bytes of a name after so many, the first of them as the highest: such numbers of names that begin
-/// alike stand as these do.
-fn head(name: &str, after: usize) -> u32 {
-    let mut bytes = [0; 4];
-    for (to, from) in bytes.iter_mut().zip(name.bytes().skip(after)) {
-        *to = from;
-    }
-    u32::from_be_bytes(bytes)
+/// The four bytes of a name after so many, as a number.
+fn head_after(name: &str, after: usize) -> u32 {
+    let rest = name.as_bytes().get(after..).unwrap_or_default();
+    (head(rest) >> 32) as u32
 }
 
 #[cfg(test)]
