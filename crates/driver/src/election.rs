@@ -115,6 +115,22 @@ impl ElectionSettings {
 /// The code by which a write is told that another was first.
 const CONFLICT: u16 = 409;
 
+/// What is done with a Lease.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub(crate) enum Deed {
+    Read,
+    Write,
+}
+
+impl Deed {
+    pub(crate) fn word(self) -> &'static str {
+        match self {
+            Deed::Read => "read",
+            Deed::Write => "write",
+        }
+    }
+}
+
 /// What a look at the election found.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Turn {
@@ -126,7 +142,8 @@ pub(crate) enum Turn {
     Lost,
 }
 
-/// The candidate: holds all its Leases, or waits for them in their order.
+/// The candidate: holds all its Leases, or takes them in their order. It watches all of them meanwhile: the
+/// holder of several may die, and each of them is to have run out at the same time.
 #[derive(Debug)]
 pub(crate) struct Election {
     electors: Vec<Elector>,
@@ -136,8 +153,8 @@ pub(crate) struct Election {
     is_over: bool,
     /// What is still to be asked so that others need not wait, and for which Lease.
     farewells: VecDeque<(usize, Ask)>,
-    /// What was said last about a Lease that cannot be had.
-    trouble: String,
+    /// What was said last about a Lease that cannot be read, or written.
+    trouble: BTreeMap<Deed, String>,
 }
 
 impl Election {
@@ -159,7 +176,7 @@ impl Election {
             leads: false,
             is_over: false,
             farewells: VecDeque::new(),
-            trouble: String::new(),
+            trouble: BTreeMap::new(),
         }
     }
 
@@ -228,15 +245,23 @@ impl Election {
     }
 
     fn next(&mut self, id: RequestId, now: Time) -> Option<(usize, Ask)> {
+        let mut is_in_turn = true;
         for (at, elector) in self.electors.iter_mut().enumerate() {
-            if let Some(ask) = elector.poll(id, now) {
+            let ask = match is_in_turn {
+                true => elector.poll(id, now),
+                false => elector.watch(id, now),
+            };
+            if let Some(ask) = ask {
                 return Some((at, ask));
             }
-            if !elector.holds(now) {
-                return None;
-            }
+            is_in_turn &= elector.holds(now);
         }
         None
+    }
+
+    /// Whether all Leases before this one are held.
+    fn is_in_turn(&self, at: usize, now: Time) -> bool {
+        self.electors[..at].iter().all(|elector| elector.holds(now))
     }
 
     /// When [`Election::poll`] will have something to ask, or what is held ends.
@@ -244,10 +269,7 @@ impl Election {
         if self.is_over {
             return (!self.farewells.is_empty()).then_some(Time(i64::MIN));
         }
-        // Those behind one that is not held are not asked for.
-        let held = self.electors.iter().take_while(|elector| elector.is_held());
-        let next = self.electors.iter().find(|elector| !elector.is_held());
-        held.chain(next).filter_map(Elector::wake).min()
+        self.electors.iter().filter_map(Elector::wake).min()
     }
 
     /// Whether the request is the election's.
@@ -276,6 +298,9 @@ impl Election {
             return;
         }
         elector.got(id, answer, draw, now);
+        if !self.is_in_turn(at, now) {
+            self.electors[at].leave(draw, now);
+        }
     }
 
     /// The answer to a write.
@@ -293,6 +318,11 @@ impl Election {
             return;
         }
         elector.written(id, outcome, draw, now);
+        if self.is_in_turn(at + 1, now)
+            && let Some(next) = self.electors.get_mut(at + 1)
+        {
+            next.hurry(now);
+        }
     }
 
     /// Lets go: nothing is asked from now on but what tells others that they need not wait. Answers to what
@@ -313,16 +343,17 @@ impl Election {
         all.map(|elector| elector.standing(now)).collect()
     }
 
-    /// What is to be said about an answer to a request of ours, if it has not been said last.
-    pub(crate) fn trouble(&mut self, refusal: Option<&Refusal>) -> Option<String> {
-        let text = match refusal {
-            // Somebody else was faster.
-            Some(refusal) if refusal.code != CONFLICT => refusal.message.to_string(),
-            _ => String::new(),
+    /// What is to be said about an answer to a request of ours, if it has not been said last. Who may read and
+    /// may not write is granted every other request, which makes the refusals no news.
+    pub(crate) fn trouble(&mut self, deed: Deed, refusal: Option<&Refusal>) -> Option<String> {
+        // Somebody else was faster.
+        let Some(refusal) = refusal.filter(|refusal| refusal.code != CONFLICT) else {
+            self.trouble.remove(&deed);
+            return None;
         };
-        let is_news = !text.is_empty() && text != self.trouble;
-        self.trouble = text;
-        is_news.then(|| self.trouble.clone())
+        let text = refusal.message.to_string();
+        let before = self.trouble.insert(deed, text.clone());
+        (before.as_ref() != Some(&text)).then_some(text)
     }
 
     /// Who holds what we wait for, as far as it is known: the Lease and its holder.

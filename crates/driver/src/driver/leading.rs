@@ -11,7 +11,7 @@ use api::time::Time;
 use mirror::Object;
 
 use super::{Driver, Named};
-use crate::election::{Election, LeaseStanding, Turn};
+use crate::election::{Deed, Election, LeaseStanding, Turn};
 use crate::log::Record;
 use crate::metrics::Level;
 use crate::request::{Got, RequestId, unreadable};
@@ -83,8 +83,8 @@ impl Driver {
             WriteOutcome::Refused(refusal) => Some(refusal),
             WriteOutcome::Done { .. } | WriteOutcome::Unknown { .. } => None,
         };
-        let trouble = election.trouble(refusal);
-        self.tell_of_election("write", trouble);
+        let trouble = election.trouble(Deed::Write, refusal);
+        self.tell_of_election(Deed::Write, trouble);
         self.elect(now);
         true
     }
@@ -103,8 +103,8 @@ impl Driver {
         };
         let read = lease.clone();
         election.got(id, lease.as_ref().map(Option::as_ref), now);
-        let trouble = election.trouble(lease.as_ref().err());
-        self.tell_of_election("read", trouble);
+        let trouble = election.trouble(Deed::Read, lease.as_ref().err());
+        self.tell_of_election(Deed::Read, trouble);
         self.note(|| Record::Got {
             now,
             id,
@@ -115,8 +115,9 @@ impl Driver {
         None
     }
 
-    fn tell_of_election(&mut self, deed: &str, trouble: Option<String>) {
+    fn tell_of_election(&mut self, deed: Deed, trouble: Option<String>) {
         if let Some(trouble) = trouble {
+            let deed = deed.word();
             let text =
                 format!("cannot {deed} the lease, and decides nothing before it can: {trouble}");
             self.notice(Level::Warning, text);

@@ -187,11 +187,6 @@ impl Elector {
         !is_back && self.held_until().is_some_and(|until| now < until)
     }
 
-    /// Whether it was held when time was last told.
-    pub(super) fn is_held(&self) -> bool {
-        self.proved.is_some()
-    }
-
     /// When there will be something to do.
     pub(super) fn wake(&self) -> Option<Time> {
         let next = match &self.state {
@@ -255,6 +250,34 @@ impl Elector {
             basis,
         };
         Some(Ask::Write(intent))
+    }
+
+    /// Reads the Lease every now and then while it is not its turn: what others keep silent counts from then on.
+    pub(super) fn watch(&mut self, id: RequestId, now: Time) -> Option<Ask> {
+        match self.state {
+            State::Due(at) if at <= now => {}
+            State::Free => {}
+            _ => return None,
+        }
+        self.state = State::Reading { id, since: now };
+        Some(Ask::Read(self.key.clone()))
+    }
+
+    /// It is not its turn: a Lease that is free is left to be taken later.
+    pub(super) fn leave(&mut self, draw: u64, now: Time) {
+        if self.state == State::Free {
+            self.try_again(draw, now);
+        }
+    }
+
+    /// Its turn has come: a Lease that nobody holds is taken at once.
+    pub(super) fn hurry(&mut self, now: Time) {
+        let is_free = !self.holds(now) && !self.is_held_elsewhere();
+        if let State::Due(at) = &mut self.state
+            && is_free
+        {
+            *at = now.min(*at);
+        }
     }
 
     pub(super) fn got(
@@ -397,15 +420,21 @@ impl Elector {
     }
 
     fn is_held_elsewhere(&self) -> bool {
-        self.seen
-            .as_ref()
-            .is_some_and(|Seen { record, age_micros }| {
-                !record.holder.is_empty()
-                    && record.holder != self.settings.identity
-                    && *age_micros < record.duration_seconds.saturating_mul(1_000_000)
-            })
+        self.runs_out_ms().is_some()
     }
 
+    /// After how long another's Lease has run out, if nothing is heard of its holder until then; `None` where
+    /// nobody else holds it.
+    fn runs_out_ms(&self) -> Option<i64> {
+        let Seen { record, age_micros } = self.seen.as_ref()?;
+        let is_others = !record.holder.is_empty() && record.holder != self.settings.identity;
+        let left_micros =
+            (record.duration_seconds.saturating_mul(1_000_000)).saturating_sub(*age_micros);
+        (is_others && left_micros > 0).then(|| left_micros.saturating_add(999) / 1_000)
+    }
+
+    /// The next try, and no later than a Lease runs out: who waited on would take over later than its duration
+    /// and one retry after the last sign of life.
     fn try_again(&mut self, draw: u64, now: Time) {
         let retry_ms = self.settings.retry_ms;
         let spread = u64::try_from(retry_ms.saturating_mul(JITTER_PERCENT) / 100).unwrap_or(0);
@@ -413,7 +442,9 @@ impl Elector {
             true => 0,
             false => i64::try_from(draw % (spread + 1)).unwrap_or(0),
         };
-        self.state = State::Due(now.plus_ms(retry_ms.saturating_sub(jitter).max(1)));
+        let wait_ms = retry_ms.saturating_sub(jitter).max(1);
+        let wait_ms = self.runs_out_ms().map_or(wait_ms, |it| it.min(wait_ms));
+        self.state = State::Due(now.plus_ms(wait_ms));
     }
 
     /// The record that we want to be there.

@@ -382,3 +382,83 @@ fn every_scheduler_name_has_a_lease_of_its_own() {
         Some("an election needs the name of a lease")
     );
 }
+
+/// How long after the last renewal of a holder that died all its Leases are held by one that waited, in
+/// milliseconds.
+fn takeover_ms(names: &[&str], seed: u64) -> i64 {
+    let mut settings = ElectionSettings::new("ns", "", "me");
+    settings.names = names.iter().map(|name| (*name).into()).collect();
+    let mut election = Election::new(&settings, seed);
+    let phase = i64::try_from(seed * 37 % 2_000).expect("it is small");
+    let died = at(20).plus_ms(phase);
+    let renewed_ms =
+        |now: Time| (now.min(died).micros() / 1_000 - phase).div_euclid(2_000) * 2_000 + phase;
+    let (mut now, mut asked, mut taken) = (at(0).plus_ms(phase), 0, BTreeMap::new());
+    while now < at(90) {
+        if election.turn(now) == Turn::Won {
+            return (now.micros() - died.micros()) / 1_000;
+        }
+        asked += 1;
+        match election.poll(RequestId(asked), now) {
+            None => {
+                now = election
+                    .wake()
+                    .map_or(at(90), |wake| wake.max(now.plus_ms(1)))
+            }
+            Some(Request::Get { key }) => {
+                let mut found = lease("other", 0, 2);
+                found.spec.renew_time = Some(Time(renewed_ms(now) * 1_000));
+                let found = taken.get(&key).unwrap_or(&found);
+                election.got(RequestId(asked), Ok(Some(found)), now);
+            }
+            Some(Request::Write(intent)) => {
+                taken.insert(intent.target, lease("me", 0, 3));
+                election.written(RequestId(asked), &done(3), now);
+            }
+            other => panic!("{other:?}"),
+        }
+    }
+    panic!("nobody takes over: {names:?} {seed}")
+}
+
+#[test]
+fn s1_3_whoever_dies_is_followed_within_its_lease_and_one_retry_however_many_leases_it_held() {
+    for names in [&["a"][..], &["a", "b"], &["a", "b", "c"]] {
+        let took: Vec<i64> = (0..500).map(|seed| takeover_ms(names, seed)).collect();
+        let (least, most) = (took.iter().min(), took.iter().max());
+        assert!(most <= Some(&17_000), "{names:?}: {most:?}");
+        // Never before the holder has stopped.
+        assert!(least >= Some(&15_000), "{names:?}: {least:?}");
+    }
+}
+
+#[test]
+fn a_lease_whose_turn_it_is_not_is_read_and_left() {
+    let mut settings = ElectionSettings::new("ns", "", "me");
+    settings.names = vec!["a".into(), "b".into()];
+    let mut tale = Tale::with(settings);
+    tale.reads(Some(&lease("other", 0, 2)));
+    tale.reads(None);
+    assert!(tale.ask().is_none());
+    assert!(tale.election.wake() > Some(tale.now));
+}
+
+#[test]
+fn s1_9_what_may_be_read_and_not_written_is_told_once() {
+    let mut election = Election::new(&ElectionSettings::new("ns", "volcano", "me"), 7);
+    let refused = |message: &str| Refusal {
+        code: 403,
+        reason: "Forbidden".into(),
+        message: message.into(),
+        retry_after_seconds: None,
+    };
+    let (no, other) = (refused("no"), refused("namespaces \"ns\" not found"));
+    let mut said = Vec::new();
+    for refusal in [&no, &no, &other, &other, &no] {
+        assert_eq!(election.trouble(Deed::Read, None), None);
+        said.extend(election.trouble(Deed::Write, Some(refusal)));
+    }
+    assert_eq!(said, [&*no.message, &*other.message, &*no.message]);
+    assert_eq!(election.trouble(Deed::Write, None), None);
+    assert!(election.trouble(Deed::Write, Some(&no)).is_some());
+}
