@@ -32,8 +32,9 @@ pub(crate) const VALIDATE: Webhook = Webhook {
 
 /// Both hierarchy annotations get the root put in front, reclaimable becomes true, weight 1.
 ///
-/// A changed queue keeps what it had where the change says nothing. A weight of 0 says nothing, of a
-/// new queue and of a changed one: who applies a file twice has changed nothing.
+/// A changed queue keeps what it had where the change says nothing; for a weight that is not named at all a
+/// definition that is served has said 1 before. A weight of 0 says nothing, of a new queue and of a changed one:
+/// who applies a file twice has changed nothing.
 fn fill(case: &Case<'_>, object: &mut Value) {
     let annotations = &object["metadata"]["annotations"];
     let path = text(annotations, HIERARCHY).to_owned();

@@ -145,7 +145,9 @@ fn pods() -> Vec<Value> {
     worker["spec"]["nodeName"] = Value::Null;
     let done = json!({ "phase": "Succeeded", "containerStatuses": [
         { "name": "main", "ready": false, "restartCount": 0, "state": { "terminated": { "reason": "Completed", "exitCode": 0 } } }] });
-    vec![worker, ps, pod("nightly-t-0", "nightly", done)]
+    let mut alone = pod("alone", "", json!({ "phase": "Running" }));
+    alone["metadata"]["labels"] = json!({ "app": "none-of-a-job" });
+    vec![worker, ps, pod("nightly-t-0", "nightly", done), alone]
 }
 
 pub(super) fn events() -> Vec<Value> {

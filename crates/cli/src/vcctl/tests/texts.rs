@@ -44,6 +44,32 @@ async fn job_run() {
 }
 
 #[tokio::test]
+async fn job_run_of_a_file_sends_its_one_job_as_it_is() {
+    let job = "\
+apiVersion: batch.volcano.sh/v1alpha1
+kind: Job
+metadata: {name: fresh, labels: {team: vision}}
+spec: {tasks: [{name: t, replicas: 2, template: {spec: {containers: [{name: c, image: i}]}}}]}
+";
+    let flow = "apiVersion: flow.volcano.sh/v1alpha1\nkind: JobFlow\nmetadata: {name: fresh}\n";
+    let one = written("job.yaml", job);
+    let two = written("two-jobs.yaml", &[job, job].join("---\n"));
+    let other = written("flow.yaml", flow);
+    let lines = [
+        &format!("vcctl job run -f {one}"),
+        &format!("vcctl job run -n batch -N other -i nginx -S other --filename {one}"),
+        &format!("vcctl job run -f {two}"),
+        &format!("vcctl job run -f {other}"),
+    ];
+    let mut told = told(&lines.map(String::as_str), &[]).await;
+    for (file, name) in [(one, "job"), (two, "two-jobs"), (other, "flow")] {
+        std::fs::remove_file(&file).expect("it was made just now");
+        told = told.replace(&file, &format!("{name}.yaml"));
+    }
+    insta::assert_snapshot!(told);
+}
+
+#[tokio::test]
 async fn job_list() {
     let lines = [
         "vcctl job list -h",

@@ -176,9 +176,11 @@ fn is_labelled(object: &Value, query: &str) -> bool {
         return true;
     };
     let asked = asked.replace("%2F", "/").replace("%3D", "=");
-    let (label, value) = asked.split_once('=').unwrap_or((&asked, ""));
-    let has = text(object, &["metadata", "labels", label]);
-    has == value || (value.is_empty() && !has.is_empty())
+    let labels = &object["metadata"]["labels"];
+    match asked.split_once('=') {
+        Some((label, value)) => labels[label] == value,
+        None => !labels[&*asked].is_null(),
+    }
 }
 
 fn refusal(code: u16, asked: &Path<'_>, name: &str, why: &str) -> (u16, Value) {
