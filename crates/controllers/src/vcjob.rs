@@ -7,7 +7,7 @@
 
 use std::sync::Arc;
 
-use api::core::{EndpointSlice, Pod, Service};
+use api::core::{EndpointSlice, PersistentVolumeClaim, Pod, Service};
 use api::intent::{Intent, ObjectKey, Part};
 use api::kind::Kind;
 use api::volcano::{Command, DEFAULT_QUEUE, JOB_FORWARDING, Job, JobStatus, PodGroup, Queue};
@@ -108,7 +108,11 @@ fn keys(mirror: &Mirror, change: &Change, keys: &mut Vec<ObjectKey>) {
         Kind::PriorityClass => keys.extend(group::of_priority(mirror, change)),
         Kind::PersistentVolumeClaim => {
             crate::keys::of_owner(change, Kind::VcJob, keys);
-            if change.before.is_none() || change.after.is_none() {
+            let sides = [change.before(), change.after::<PersistentVolumeClaim>()];
+            let [before, after] =
+                sides.map(|side| side.map(|claim| claim.metadata.deletion_timestamp.is_some()));
+            // Those who name it hear of its coming, of its deletion, and of its end.
+            if before != after || change.is_recreation() {
                 let (namespace, name) = (&change.key.namespace, &change.key.name);
                 let jobs = mirror.keys(Index::VcJobClaim, namespace, name);
                 keys.extend(jobs);

@@ -610,7 +610,9 @@ impl World {
         if body["metadata"]["creationTimestamp"].is_null() {
             body["metadata"]["creationTimestamp"] = json!(self.now);
         }
-        if kind == Kind::Pod && body["status"]["phase"].is_null() {
+        // As the API server does: controllers tell what is new from what has a volume, or a node, by this.
+        let is_phased = matches!(kind, Kind::Pod | Kind::PersistentVolumeClaim);
+        if is_phased && body["status"]["phase"].is_null() {
             body["status"]["phase"] = json!("Pending");
         }
         self.writes.push(key.clone());

@@ -4,6 +4,7 @@
 //! never touched. A volume with `volumeClaim` is ours: its claim's name follows from the job's uid
 //! and the volume's index, so no number of attempts makes a second one.
 
+use std::collections::BTreeSet;
 use std::sync::Arc;
 
 use api::core::{ClaimPhase, PersistentVolume, PersistentVolumeClaim, Pod, StorageClass};
@@ -59,7 +60,7 @@ pub(super) fn unused<'a>(
         let claim = mirror.get::<PersistentVolumeClaim>(&namespace, &name)?;
         let mut pods = mirror.indexed::<Pod>(Index::PodClaim, &namespace, &name);
         let meta = &claim.metadata;
-        let is_ours = meta.is_controlled_by(&uid) && meta.deletion_timestamp.is_none();
+        let is_ours = meta.is_controlled_by(&uid) && !is_leaving(claim);
         let may_have_data = is_bound(claim) && was_used;
         (is_ours && !may_have_data && pods.all(|pod| pod.is_finished())).then_some(claim)
     })
@@ -87,7 +88,8 @@ fn is_bound(claim: &PersistentVolumeClaim) -> bool {
     claim.status.phase != ClaimPhase::Pending || !claim.spec.volume_name.is_empty()
 }
 
-/// Whether a pod of the job has started, as far as is known; in doubt it has.
+/// Whether a pod of the job has started, as far as is known; in doubt it has. Of pods that a restart killed
+/// nobody may have seen whether they had.
 fn were_used(job: &Job) -> bool {
     let JobStatus {
         controlled_resources,
@@ -210,41 +212,58 @@ fn needs_several(job: &Job) -> bool {
     job.spec.replicas() > 1 && job.spec.min_available() > 1
 }
 
-fn missing(mirror: &Mirror, job: &Job) -> Option<Obstacle> {
+/// Claims that the job only names and that are not there, or are about to go. One that is being deleted
+/// stays for as long as pods mount it, but a new pod that does is started nowhere.
+fn missing(mirror: &Mirror, job: &Job) -> Vec<Obstacle> {
     let namespace = &job.metadata.namespace;
-    let mut names: Vec<&str> = job
-        .spec
-        .volumes
-        .iter()
-        .filter(|volume| volume.volume_claim.is_none() && !volume.volume_claim_name.is_empty())
-        .map(|volume| &*volume.volume_claim_name)
-        .filter(|name| {
-            mirror
-                .get::<PersistentVolumeClaim>(namespace, name)
-                .is_none()
-        })
-        .collect();
-    names.sort_unstable();
-    names.dedup();
-    let list = names.join(", ");
-    let message = match names.len() {
-        0 => return None,
-        _ if job.status.state.phase == JobPhase::Running => {
-            format!("pvc {list} is not found, although the job mounts it")
+    let volumes = job.spec.volumes.iter();
+    let named = volumes
+        .filter(|volume| volume.volume_claim.is_none() && !volume.volume_claim_name.is_empty());
+    let (mut absent, mut leaving) = (BTreeSet::new(), BTreeSet::new());
+    for volume in named {
+        let name = &*volume.volume_claim_name;
+        match mirror.get::<PersistentVolumeClaim>(namespace, name) {
+            None => _ = absent.insert(name),
+            Some(claim) if is_leaving(claim) => _ = leaving.insert(name),
+            Some(_) => {}
         }
-        1 => format!(
-            "pvc {list} is not found, the job will be in the Pending state until the PVC is created"
-        ),
+    }
+    let absent = lost(job, &absent, ["not found", "created"]);
+    let leaving = lost(job, &leaving, ["being deleted", "created anew"]);
+    absent.into_iter().chain(leaving).collect()
+}
+
+fn is_leaving(claim: &PersistentVolumeClaim) -> bool {
+    claim.metadata.deletion_timestamp.is_some()
+}
+
+/// Tells of claims that the job cannot use: what they are, and what has to be done with them.
+fn lost(job: &Job, names: &BTreeSet<&str>, [state, wanted]: [&str; 2]) -> Option<Obstacle> {
+    let all: Vec<&str> = names.iter().copied().collect();
+    let list = all.join(", ");
+    let [claims, are, them, claims_are] = match all.len() {
+        0 => return None,
+        1 => ["pvc", "is", "it", "PVC is"],
+        _ => ["pvcs", "are", "them", "PVCs are"],
+    };
+    let message = match job.status.state.phase {
+        JobPhase::Running => {
+            format!("{claims} {list} {are} {state}, although the job mounts {them}")
+        }
         _ => format!(
-            "pvcs {list} are not found, the job will be in the Pending state until the PVCs are created"
+            "{claims} {list} {are} {state}, the job will be in the Pending state until the {claims_are} {wanted}"
         ),
     };
-    let key = |name: &&str| ObjectKey::new(Kind::PersistentVolumeClaim, namespace, name);
+    let key = |name: &&str| claim_key(job, name);
     Some(Obstacle {
         word: Word::ClaimNotFound,
         message,
-        waits_for: names.iter().map(key).collect(),
+        waits_for: all.iter().map(key).collect(),
     })
+}
+
+fn claim_key(job: &Job, name: &str) -> ObjectKey {
+    ObjectKey::new(Kind::PersistentVolumeClaim, &job.metadata.namespace, name)
 }
 
 /// A claim that only one pod may use, and a gang of more than one pod that wants it, can never work.
@@ -271,11 +290,7 @@ fn single_pod_only<'a>(
         message: format!(
             "pvc {name} has access mode {SINGLE_POD}, but the job starts with {least} pods that mount it"
         ),
-        waits_for: vec![ObjectKey::new(
-            Kind::PersistentVolumeClaim,
-            &job.metadata.namespace,
-            name,
-        )],
+        waits_for: vec![claim_key(job, name)],
     })
 }
 
@@ -287,21 +302,29 @@ fn of_own(
     spec: &Value,
 ) -> Vec<Obstacle> {
     let name = claim_name(job, index, volume);
-    let key = ObjectKey::new(Kind::PersistentVolumeClaim, &job.metadata.namespace, &name);
     if let Some(claim) = mirror.get::<PersistentVolumeClaim>(&job.metadata.namespace, &name) {
         // Who names the claim himself may have made it: it is used as it is, like upstream does.
         let is_named = !volume.volume_claim_name.is_empty();
         let is_users = is_named && claim.metadata.controller().is_none();
-        if is_users {
-            return of_named(mirror, job, volume).into_iter().collect();
-        }
         let is_ours = claim.metadata.is_controlled_by(&job.metadata.uid);
-        let taken = (!is_ours).then(|| Obstacle {
-            word: Word::ClaimTaken,
-            message: format!("pvc {name} exists, but belongs to another object"),
-            waits_for: vec![key],
-        });
-        return taken.into_iter().collect();
+        let obstacle = match is_users || is_ours {
+            // The job makes its successor, which has no room before.
+            true if is_leaving(claim) => Some(Obstacle {
+                word: Word::ClaimNotFound,
+                message: format!(
+                    "pvc {name} is being deleted, the job makes it anew once it has gone"
+                ),
+                waits_for: vec![claim_key(job, &name)],
+            }),
+            true if is_users => of_named(mirror, job, volume),
+            true => None,
+            false => Some(Obstacle {
+                word: Word::ClaimTaken,
+                message: format!("pvc {name} exists, but belongs to another object"),
+                waits_for: vec![claim_key(job, &name)],
+            }),
+        };
+        return obstacle.into_iter().collect();
     }
     let mut found = Vec::new();
     found.extend(no_capacity(volume, spec));
