@@ -509,6 +509,7 @@ mod tests {
         }
     }
 
+    /// S1.8: nor is a first queue written, or looked for, before leadership.
     #[tokio::test]
     async fn first_queues_wait_until_this_process_may_write() {
         let (cluster, asked) = cluster(&[(200, ""), (200, "")]);

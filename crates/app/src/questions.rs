@@ -121,3 +121,6 @@ fn keeper(wish: &Questions, cluster: &client::Cluster) -> CertificateKeeper {
         server_names,
     }
 }
+
+#[cfg(test)]
+mod tests;

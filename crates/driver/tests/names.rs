@@ -3,19 +3,25 @@
 mod world;
 
 use api::kind::Kind;
-use driver::EngineSettings;
+use driver::{ElectionSettings, EngineSettings, Settings};
 use engine::Engine;
 use serde_json::{Value, json};
+use world::beside::Beside;
 use world::{World, settings};
 
-/// A cluster with room, seen by a scheduler of that name.
-fn seen_by(name: &str) -> World {
+/// A scheduler of that name.
+fn scheduler(name: &str) -> Settings {
     let mut settings = settings(&[]);
     settings.engine = Some(EngineSettings {
         scheduler_names: vec![name.into()],
         ..EngineSettings::new(Engine::with_defaults())
     });
-    let mut world = World::new(settings);
+    settings
+}
+
+/// A cluster with room, seen by a scheduler of that name.
+fn seen_by(name: &str) -> World {
+    let mut world = World::new(scheduler(name));
     let room = json!({ "cpu": "8", "memory": "8Gi", "pods": "110" });
     let node = json!({ "status": { "allocatable": room } });
     world.put_object(Kind::Node, "node-1", &node);
@@ -123,4 +129,52 @@ fn a_group_changes_hands_with_its_pods() {
     world.asked();
     let wrote = writes(&mut world);
     assert_eq!(wrote, Vec::<String>::new());
+}
+
+/// A gang of two of that name, and its pods, which that scheduler is to place.
+fn put_gang(world: &mut World, scheduler: &str) {
+    let group = json!({
+        "metadata": { "annotations": { "katmai.dev/scheduler-name": scheduler } },
+        "spec": { "minMember": 2, "queue": "default", "minResources": { "cpu": "2" } },
+        "status": { "phase": "Pending" },
+    });
+    world.put_object(Kind::PodGroup, scheduler, &group);
+    for index in 0..2 {
+        let name = format!("{scheduler}-{index}");
+        world.put_member(scheduler, &name);
+        let named = json!({ "spec": { "schedulerName": scheduler } });
+        world.put_object(Kind::Pod, &name, &named);
+    }
+}
+
+#[test]
+fn s1_2_three_names_have_three_leases_and_each_leader_places_the_pods_that_name_it() {
+    const NAMES: [&str; 3] = ["other", "third", "volcano"];
+    let mut world = seen_by("nobody");
+    let mut schedulers = NAMES.map(|name| {
+        let mut settings = scheduler(name);
+        let identity = format!("process of {name}");
+        let election = ElectionSettings::of_schedulers("ns", [name], &identity);
+        settings.election = Some(election);
+        (name, Beside::new(settings))
+    });
+    NAMES.iter().for_each(|name| put_gang(&mut world, name));
+    let mut bound = Vec::new();
+    for _ in 0..100 {
+        for (name, scheduler) in &mut schedulers {
+            let asked = world.turn(scheduler);
+            let pods = asked.iter().filter_map(|it| it.strip_prefix("bind Pod "));
+            bound.extend(pods.map(|pod| format!("{name} places {pod}")));
+        }
+        world.now = world.now.plus_ms(100);
+    }
+    let leases: Vec<&str> = world.names_of(Kind::Lease).collect();
+    assert_eq!(leases, NAMES);
+    for name in NAMES {
+        let holder = &world.object(Kind::Lease, name)["spec"]["holderIdentity"];
+        assert_eq!(*holder, format!("process of {name}"));
+    }
+    bound.sort();
+    let own = |name| [0, 1].map(|index| format!("{name} places {name}-{index}"));
+    assert_eq!(bound, NAMES.map(own).concat());
 }

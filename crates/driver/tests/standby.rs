@@ -4,6 +4,7 @@ mod world;
 
 use api::intent::{Refusal, WriteOutcome};
 use api::kind::Kind;
+use api::time::Time;
 use driver::{ElectionSettings, Request};
 use serde_json::json;
 use world::{World, settings};
@@ -131,6 +132,43 @@ fn a_driver_that_ends_while_it_renews_lets_its_lease_go_all_the_same() {
     world.pass_ms(0);
     let spec = &world.object(Kind::Lease, "volcano")["spec"];
     assert_eq!(spec["holderIdentity"], "");
+}
+
+/// S1.11: what metrics tell of a lease is what was asked for and granted, and stands still where it is not.
+#[test]
+fn a_driver_tells_when_its_lease_was_renewed_last() {
+    let mut world = candidate("me");
+    world.put_object(
+        Kind::Lease,
+        "volcano",
+        &lease("", "2020-01-01T00:00:00.000000Z"),
+    );
+    let standing = world.driver.leases(world.now);
+    assert_eq!((standing[0].is_held, standing[0].renewed), (false, None));
+    world.settle();
+    let taken = world.now;
+    for renewals in 0..5 {
+        let standing = world.driver.leases(world.now);
+        assert_eq!(standing.len(), 1);
+        assert_eq!(&*standing[0].lease.name, "volcano");
+        assert!(standing[0].is_held && standing[0].holder.is_empty());
+        assert_eq!(standing[0].transitions, 2, "one who had it, and us");
+        assert_eq!(standing[0].renewed, Some(taken.plus_ms(2_000 * renewals)));
+        let spec = &world.object(Kind::Lease, "volcano")["spec"];
+        let told = spec["renewTime"].as_str().and_then(Time::parse);
+        assert_eq!(standing[0].renewed, told);
+        world.pass_ms(2_000);
+    }
+
+    // What is refused is no renewal, however often it is asked for.
+    let granted = world.driver.leases(world.now)[0].renewed;
+    world.refusals = vec![world::refusal(500, "InternalError"); 64].into();
+    world.pass_ms(7_000);
+    let standing = world.driver.leases(world.now);
+    assert!(standing[0].is_held && world.refusals.len() < 63);
+    assert_eq!(standing[0].renewed, granted);
+    world.pass_ms(13_000);
+    assert!(!world.driver.leases(world.now)[0].is_held);
 }
 
 fn said(world: &mut World) -> Vec<String> {

@@ -6,8 +6,10 @@ use api::kind::Kind;
 
 use super::*;
 use crate::start::{Controllers, Meeting, ServiceGate};
-use crate::verbs::parse;
+use crate::verbs::{command, parse, program};
 use crate::{EXIT_BAD_INPUT, EXIT_COMPLETE};
+
+mod election;
 
 fn outcome(typed: &[&str]) -> Outcome {
     parse(typed.iter().map(OsString::from).collect())
@@ -23,13 +25,6 @@ fn process(typed: &[&str]) -> Process {
     }
 }
 
-/// Namespace and names of the Leases.
-fn leases(typed: &[&str]) -> (String, Vec<String>) {
-    let election = process(typed).election.expect("somebody else may decide");
-    let names = election.names.iter().map(|name| name.to_string());
-    (election.namespace.to_string(), names.collect())
-}
-
 fn row(verb: &str) -> &'static Row {
     find(verb).expect("there is such a process")
 }
@@ -41,135 +36,47 @@ fn warnings(verb: &str, typed: &[&str]) -> Vec<String> {
     Typed::new(&matches, row.flags().collect()).warnings()
 }
 
-/// S1.1: the default lease name is a pure function of the parsed scheduler names.
-#[test]
-fn leases_are_named_by_whom_they_are_for_and_by_nothing_else() {
-    let a_and_b = leases(&[
-        "katmai",
-        "scheduler",
-        "--scheduler-name=b",
-        "--scheduler-name=a",
-    ])
-    .1;
-    assert_eq!(a_and_b, ["a", "b"]);
-    for same in [
-        ["--scheduler-name=a", "--scheduler-name=b", "--v=1"],
-        ["--scheduler-name=a,b", "--scheduler-name=b", "--v=1"],
-        [
-            "--scheduler-conf=/nowhere",
-            "--scheduler-name=a",
-            "--scheduler-name=b",
-        ],
-        [
-            "--scheduler-name=a",
-            "--scheduler-name=b",
-            "--default-queue=q",
-        ],
-        [
-            "--scheduler-name=a",
-            "--agent-scheduler-name=b",
-            "--lock-object-namespace=ns",
-        ],
-    ] {
-        let typed = ["katmai", "scheduler"].into_iter().chain(same);
-        assert_eq!(leases(&typed.collect::<Vec<_>>()).1, a_and_b, "{same:?}");
+/// What the parser takes of a process, by the long names of its arguments: whether help says it, and its short
+/// name. What has no long name is a mistake, but for words.
+fn accepted(mut command: Command) -> BTreeMap<String, (bool, Option<char>)> {
+    command.build();
+    assert!(!command.has_subcommands());
+    let mut accepted = BTreeMap::new();
+    for argument in command.get_arguments() {
+        let Some(name) = argument.get_long() else {
+            assert_eq!(argument.get_id(), WORDS);
+            continue;
+        };
+        let is_shown = !argument.is_hide_set() && !argument.is_hide_long_help_set();
+        assert_eq!(argument.get_all_aliases(), None, "{name}");
+        assert_eq!(argument.get_all_short_aliases(), None, "{name}");
+        let twin = accepted.insert(name.to_owned(), (is_shown, argument.get_short()));
+        assert_eq!(twin, None, "{name}");
     }
-    let sets = [
-        leases(&["katmai", "scheduler"]).1,
-        leases(&["katmai", "scheduler", "--scheduler-name=a"]).1,
-        leases(&["katmai", "scheduler", "--scheduler-name=b"]).1,
-        leases(&["katmai", "agent-scheduler"]).1,
-        leases(&["katmai", "controllers"]).1,
-        a_and_b,
-    ];
-    let distinct: BTreeSet<&Vec<String>> = sets.iter().collect();
-    assert_eq!(distinct.len(), sets.len(), "{sets:?}");
-    assert_eq!(sets[0], ["volcano"]);
-    assert_eq!(sets[3], ["agent-scheduler"]);
-    assert_eq!(sets[4], ["vc-controller-manager"]);
+    accepted
 }
 
-/// S1.1: nothing of the environment has a say; the test above holds in one that speaks of schedulers.
-#[test]
-fn leases_are_named_alike_in_every_environment() {
-    let tests = std::env::current_exe().expect("this is a program");
-    let named = "processes::tests::leases_are_named_by_whom_they_are_for_and_by_nothing_else";
-    let outcome = std::process::Command::new(tests)
-        .args(["--exact", named])
-        .envs([
-            ("HELM_RELEASE_NAME", "other"),
-            ("HOSTNAME", "volcano-scheduler-0"),
-            ("KUBE_POD_NAMESPACE", "elsewhere"),
-            ("LEADER_ELECT_RESOURCE_NAME", "mine"),
-            ("POD_NAME", "volcano-scheduler-0"),
-            ("SCHEDULER_NAME", "third"),
-        ])
-        .output()
-        .expect("a test can run itself");
-    let said = String::from_utf8_lossy(&outcome.stdout);
-    assert!(
-        outcome.status.success() && said.contains("1 passed"),
-        "{said}"
-    );
-}
-
-/// S1.4: explicit new before explicit old before default; the old one is warned of once.
-#[test]
-fn the_newer_flag_holds_before_the_older_one() {
-    const NEW: &str = "--leader-elect-resource-namespace=new";
-    const OLD: &str = "--lock-object-namespace=old";
-    let rows: &[(&[&str], &str, usize)] = &[
-        (&[], "volcano-system", 0),
-        (&[NEW], "new", 0),
-        (&[OLD], "old", 1),
-        (&[OLD, NEW], "new", 1),
-        (&[NEW, OLD], "new", 1),
-        (
-            &["--leader-elect-resource-namespace=volcano-system", OLD],
-            "volcano-system",
-            1,
-        ),
-        (&["--lock-object-namespace="], "volcano-system", 1),
-    ];
-    for verb in ["scheduler", "agent-scheduler", "controllers"] {
-        for (typed, namespace, deprecations) in rows {
-            let whole: Vec<&str> = ["katmai", verb].iter().chain(*typed).copied().collect();
-            assert_eq!(leases(&whole).0, *namespace, "{whole:?}");
-            let told = warnings(verb, typed);
-            assert_eq!(told.len(), *deprecations, "{whole:?}: {told:?}");
-            assert!(
-                told.iter()
-                    .all(|it| it.contains("lock-object-namespace: deprecated"))
-            );
+/// What help tells of a process: each flag with its default.
+fn told(row: &Row) -> BTreeMap<String, String> {
+    let help = row.command().term_width(0).render_long_help().to_string();
+    let mut told = BTreeMap::new();
+    let mut last = None;
+    for line in help.lines().map(str::trim) {
+        if let Some((_, flag)) = line.split_once("--").filter(|_| line.starts_with('-')) {
+            let name = flag.split([' ', '=', '[']).next();
+            last = name.map(str::to_owned);
+        }
+        if let (Some(name), Some((_, default))) = (&last, line.rsplit_once("[default: ")) {
+            told.insert(name.clone(), default.trim_end_matches(']').to_owned());
         }
     }
-    let named = [
-        "katmai",
-        "scheduler",
-        "--leader-elect-resource-name=mine",
-        "--scheduler-name=a",
-    ];
-    assert_eq!(leases(&named).1, ["mine"]);
-    let alone = process(&["katmai", "scheduler", "--leader-elect=false"]);
-    assert!(alone.election.is_none());
+    told
 }
 
-/// S1.5: help lists every accepted flag with its default.
+/// S1.5: help lists every accepted flag with its default; what is accepted is asked of the parser itself.
 #[test]
 fn help_tells_each_flag_with_its_default_and_no_other() {
     for row in PROCESSES {
-        let help = row.command().term_width(0).render_long_help().to_string();
-        let mut told = BTreeMap::new();
-        let mut last = None;
-        for line in help.lines().map(str::trim) {
-            if let Some((_, flag)) = line.split_once("--").filter(|_| line.starts_with('-')) {
-                let name = flag.split([' ', '=', '[']).next();
-                last = name.map(str::to_owned);
-            }
-            if let (Some(name), Some((_, default))) = (&last, line.rsplit_once("[default: ")) {
-                told.insert(name.clone(), default.trim_end_matches(']').to_owned());
-            }
-        }
         let shown = |flag: &Flag| match flag.default {
             "" => "\"\"".to_owned(),
             some => some.to_owned(),
@@ -178,7 +85,28 @@ fn help_tells_each_flag_with_its_default_and_no_other() {
             .flags()
             .map(|flag| (flag.name.to_owned(), shown(flag)))
             .collect();
+        let told = told(row);
         assert_eq!(told, rows, "{}", row.verb);
+
+        // Help itself has no default.
+        let short = |name: &str| match name {
+            "help" => Some('h'),
+            "output" => Some('o'),
+            "v" => Some('v'),
+            _ => None,
+        };
+        let names = rows.keys().map(String::as_str).chain(["help"]);
+        let expected: BTreeMap<String, (bool, Option<char>)> = names
+            .map(|name| (name.to_owned(), (true, short(name))))
+            .collect();
+        // As a verb, and under upstream's name.
+        let mut whole = command();
+        whole.build();
+        let verb = whole.find_subcommand(row.verb).cloned();
+        for parser in [verb, program(row.upstream)] {
+            let parser = parser.expect("there is such a program");
+            assert_eq!(accepted(parser), expected, "{}", row.verb);
+        }
     }
 }
 
@@ -412,22 +340,6 @@ fn webhooks_are_what_they_were_told_to_be() {
     assert_eq!(request(&as_verb), by_name);
 }
 
-/// Manifests of old name other locks, which Volcano's schedulers do not look at.
-#[test]
-fn a_lease_is_held_whatever_lock_is_named() {
-    let leases = |typed: &[&str]| {
-        let process = process(typed);
-        process.election.map(|election| election.names)
-    };
-    let said = leases(&[
-        "katmai",
-        "scheduler",
-        "--leader-elect-resource-lock=endpoints",
-    ]);
-    assert!(said.is_some());
-    assert_eq!(said, leases(&["katmai", "scheduler"]));
-}
-
 #[test]
 fn what_cannot_be_meant_is_refused_with_its_flag() {
     for wrong in [
@@ -534,28 +446,6 @@ fn what_upstream_takes_ends_no_process() {
     );
 }
 
-/// A name that no object can have makes a Lease of its own all the same; a Lease that is named has to be one.
-#[test]
-fn a_scheduler_of_any_name_has_a_lease() {
-    let of = |name: &str| {
-        let leases = leases(&["vc-scheduler", &format!("--scheduler-name={name}")]).1;
-        assert_eq!(leases.len(), 1, "{leases:?}");
-        assert!(
-            api::names::check_subdomain(&leases[0]).is_empty(),
-            "{leases:?}"
-        );
-        leases[0].clone()
-    };
-    assert_eq!(of("my.scheduler-1"), "my.scheduler-1");
-    assert_eq!(of("UPPER"), "upper-51d156b2727ae687");
-    let long = "x".repeat(300);
-    let odd = [
-        "UPPER", "Upper", "upper", "a_b", "a-b", "a b", "-", "_", "ä", &long,
-    ];
-    let different: BTreeSet<String> = odd.iter().map(|name| of(name)).collect();
-    assert_eq!(different.len(), odd.len(), "{different:?}");
-}
-
 /// S2.3: the level of the gate, and who answers for names.
 #[test]
 fn controllers_are_told_what_pods_wait_for_and_whom_to_ask() {
@@ -644,44 +534,6 @@ fn a_scheduler_is_asked_where_its_flags_say() {
             "{wrong:?}"
         );
     }
-}
-
-/// S1.6: one Lease is held by whoever runs the same controllers; whoever waits for it and runs others is told.
-#[test]
-fn controllers_say_what_they_hold_their_lease_for() {
-    let serves = |typed: &[&str]| {
-        let whole: Vec<&str> = ["katmai", "controllers"]
-            .iter()
-            .chain(typed)
-            .copied()
-            .collect();
-        let election = process(&whole).election.expect("somebody else may decide");
-        assert_eq!(*election.names, ["vc-controller-manager".into()]);
-        election.serves.to_string()
-    };
-    assert_eq!(serves(&[]), "controllers of volcano");
-    assert_eq!(
-        serves(&[
-            "--scheduler-name=b,a",
-            "--controllers=-sharding-controller,*"
-        ]),
-        "controllers of a, b"
-    );
-    assert_eq!(
-        serves(&["--controllers=gc-controller,+job-controller"]),
-        "job-controller, gc-controller of volcano"
-    );
-    let shards = "--controllers=sharding-controller";
-    assert_eq!(serves(&[shards]), "sharding-controller of volcano");
-    assert_eq!(
-        serves(&[shards, "--enable-node-event-trigger=false"]),
-        "sharding-controller of volcano"
-    );
-    assert!(serves(&["--controllers=*"]).contains("sharding-controller"));
-    assert_ne!(
-        serves(&["--feature-gates=CronVolcanoJobSupport=false"]),
-        serves(&[])
-    );
 }
 
 #[test]

@@ -3,6 +3,7 @@
 
 #![expect(dead_code, reason = "each test file uses another part of it")]
 
+pub mod beside;
 pub mod planes;
 pub mod segments;
 
