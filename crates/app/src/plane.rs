@@ -538,6 +538,8 @@ impl Running {
 
 #[cfg(test)]
 mod tests {
+    use std::time::Duration;
+
     use super::*;
 
     #[test]
@@ -550,6 +552,40 @@ mod tests {
             export_line(Path::new("/it's")),
             r"export KUBECONFIG='/it'\''s'"
         );
+    }
+
+    /// S2.3: each level, the deadline and the image, beside what was there already.
+    #[test]
+    fn s2_3_how_pods_meet_reaches_the_controllers() {
+        let levels = [
+            (ServiceGate::Observed, controllers::ServiceGate::Observed),
+            (
+                ServiceGate::EndpointSlice,
+                controllers::ServiceGate::EndpointSlice,
+            ),
+            (ServiceGate::DnsAnswer, controllers::ServiceGate::DnsAnswer),
+        ];
+        for (gate, wanted) in levels {
+            for image in [None, Some("busybox:1")] {
+                let mut settings = simulated_driver(7, None).expect("the rules hold");
+                settings.controller_settings.cluster_domain = "katmai.test".into();
+                let met = meet(
+                    settings,
+                    &Meeting {
+                        gate,
+                        deadline: Duration::from_millis(12_345),
+                        peers_image: image.map(Into::into),
+                    },
+                );
+                let told = met.controller_settings;
+                assert_eq!(told.service_gate, wanted);
+                assert_eq!(told.service_gate_deadline_ms, 12_345);
+                assert_eq!(told.peers.is_usual, image.is_some());
+                let usual = controllers::Peers::default().image;
+                assert_eq!(&*told.peers.image, image.unwrap_or(&usual));
+                assert_eq!((&*told.cluster_domain, met.seed), ("katmai.test", 7));
+            }
+        }
     }
 
     #[test]

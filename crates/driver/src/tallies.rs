@@ -6,6 +6,7 @@ use std::collections::BTreeMap;
 use api::core::{Pod, Service};
 use api::intent::ObjectKey;
 use api::kind::Kind;
+use api::meta::OwnerReference;
 use api::time::Time;
 use api::volcano::{FlowPhase, Job, JobFlow, JobPhase, SERVICE_KNOWN};
 use controllers::blocked_reasons;
@@ -21,16 +22,26 @@ const JOBS_MAX: usize = 1_000;
 /// Namespaces of which the ends of flows are counted.
 const NAMESPACES_MAX: usize = 1_000;
 
-/// Jobs of which is remembered that their Service was deleted.
-const BEREFT_MAX: usize = 1_000;
+/// Jobs of which is remembered when their Service came and went.
+const SERVICES_MAX: usize = 10_000;
 
 /// Whether a pod came after its job's Service, as it must.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Came {
-    /// It did, or somebody has deleted the Service meanwhile.
+    /// It did, or the Service was seen to go after the pod was made.
     After,
     /// It did not.
     First,
+}
+
+/// When a job's Service came and went, in revisions, which tell apart what one second holds; zero where
+/// that was not seen.
+#[derive(Clone, Copy, Debug, Default)]
+struct Stay {
+    /// Of the Service that is there, when it appeared.
+    came: u64,
+    /// What was seen when the last one had gone.
+    gone: u64,
 }
 
 /// The tallies.
@@ -41,8 +52,8 @@ pub(crate) struct Tallies {
     flows: Recent<Box<str>, (u64, u64)>,
     /// How often jobs came to be blocked, by reason.
     blocked: BTreeMap<&'static str, u64>,
-    /// Uids of jobs whose Service was seen to go.
-    bereft: Recent<Box<str>, ()>,
+    /// By the job's uid.
+    services: Recent<Box<str>, Stay>,
 }
 
 impl Default for Tallies {
@@ -52,7 +63,7 @@ impl Default for Tallies {
             jobs: Recent::new(JOBS_MAX),
             flows: Recent::new(NAMESPACES_MAX),
             blocked: BTreeMap::new(),
-            bereft: Recent::new(BEREFT_MAX),
+            services: Recent::new(SERVICES_MAX),
         }
     }
 }
@@ -76,16 +87,25 @@ impl Tallies {
         if !job.spec.has_plugin("svc") {
             return None;
         }
-        let uid = &job.metadata.uid;
-        let born = service_of(mirror, job).and_then(|it| it.metadata.creation_timestamp);
+        let service = service_of(mirror, job);
+        let born = service.and_then(|it| it.metadata.creation_timestamp);
         if let Some(born) = born {
             self.timings
                 .observe(Timed::ServiceToPod, "", between(born, now));
         }
         let pod = mirror.get::<Pod>(&pod.namespace, &pod.name);
         let made = pod.and_then(|pod| pod.metadata.creation_timestamp);
-        let is_first = born.is_none_or(|born| born > made.unwrap_or(now));
-        match is_first && self.bereft.get(uid).is_none() {
+        let revision = pod.map_or(0, |pod| pod.metadata.revision());
+        let stay = self.services.get(&job.metadata.uid);
+        let stay = stay.copied().unwrap_or_default();
+        // Older than the deletion, as is taken for granted of a pod that has gone, too.
+        let is_exempt = revision < stay.gone;
+        let is_first = match (service, stay.came, revision) {
+            (None, ..) => true,
+            (_, 1.., 1..) => stay.came > revision,
+            _ => born.is_none_or(|born| born > made.unwrap_or(now)),
+        };
+        match is_first && !is_exempt {
             true => Some(Came::First),
             false => Some(Came::After),
         }
@@ -104,16 +124,11 @@ impl Tallies {
             }
             self.job_blocked(before, after);
             self.service_known(mirror, (before, after), now);
-        } else if let (Some(service), None) = (change.before::<Service>(), &change.after) {
-            let owner = service.metadata.controller();
-            let of_job = |it: &&api::meta::OwnerReference| {
-                Kind::find(&it.api_version, &it.kind) == Some(Kind::VcJob)
-            };
-            if let Some(job) = owner.filter(of_job) {
-                self.bereft.touch(&job.uid);
-            }
         } else if change.before::<Job>().is_some() {
             self.jobs.remove(&change.key);
+        }
+        if change.kind() == Kind::Service {
+            self.service_turned(change, mirror);
         }
         if let (Some(before), Some(after)) = (change.before::<JobFlow>(), change.after::<JobFlow>())
             && before.status.state.phase != after.status.state.phase
@@ -135,6 +150,20 @@ impl Tallies {
         }
         if let Some(reason) = blocked_reasons().find(|it| **it == **after) {
             *self.blocked.entry(reason).or_default() += 1;
+        }
+    }
+
+    /// A job's Service that has come or gone, or was made anew.
+    fn service_turned(&mut self, change: &Change, mirror: &Mirror) {
+        let [before, after] = [change.before::<Service>(), change.after::<Service>()];
+        if before.is_some() && after.is_some() && !change.is_recreation() {
+            return;
+        }
+        if let Some(job) = before.and_then(|it| job_of(it)) {
+            self.services.touch(&job.uid).gone = mirror.seen(Kind::Service);
+        }
+        if let Some((service, job)) = after.and_then(|it| Some((it, job_of(it)?))) {
+            self.services.touch(&job.uid).came = service.metadata.revision();
         }
     }
 
@@ -196,6 +225,12 @@ impl Tallies {
     }
 }
 
+/// The job whose Service this is.
+fn job_of(service: &Service) -> Option<&OwnerReference> {
+    let of_job = |it: &&OwnerReference| Kind::find(&it.api_version, &it.kind) == Some(Kind::VcJob);
+    service.metadata.controller().filter(of_job)
+}
+
 /// The Service of a job's own, if it was seen.
 fn service_of<'a>(mirror: &'a Mirror, job: &Job) -> Option<&'a Service> {
     let meta = &job.metadata;
@@ -221,10 +256,16 @@ mod tests {
     }
 
     /// Puts an object there, made at this second; what the tallies see of it.
-    fn put(mirror: &mut Mirror, kind: Kind, second: i64, mut object: Value) -> Change {
+    fn put(mirror: &mut Mirror, kind: Kind, second: i64, object: Value) -> Change {
+        put_at(mirror, kind, (second, 100 + second.unsigned_abs()), object)
+    }
+
+    /// The same of this revision.
+    fn put_at(mirror: &mut Mirror, kind: Kind, at: (i64, u64), mut object: Value) -> Change {
+        let (second, revision) = at;
         let meta = &mut object["metadata"];
         meta["namespace"] = json!("ml");
-        meta["resourceVersion"] = json!((100 + second).to_string());
+        meta["resourceVersion"] = json!(revision.to_string());
         meta["creationTimestamp"] = json!(Time::from_seconds(second).seconds_text());
         let change = mirror.apply(kind, &object.to_string());
         change.expect("it can be read").expect("it is new")
@@ -256,29 +297,79 @@ mod tests {
         })
     }
 
-    /// S2.8: a pod without a Service is an inversion, unless somebody has deleted the Service.
+    /// The same of a Service, which the tallies hear of.
+    fn put_service(tallies: &mut Tallies, mirror: &mut Mirror, at: (i64, u64), uid: &str) {
+        let mut object = service();
+        object["metadata"]["uid"] = json!(uid);
+        let change = put_at(mirror, Kind::Service, at, object);
+        tallies.changed(&change, mirror, Time::from_seconds(at.0));
+    }
+
+    fn delete_service(tallies: &mut Tallies, mirror: &mut Mirror, revision: u64, uid: &str) {
+        let mut gone = service();
+        gone["metadata"]["uid"] = json!(uid);
+        gone["metadata"]["namespace"] = json!("ml");
+        gone["metadata"]["resourceVersion"] = json!(revision.to_string());
+        let gone = mirror.delete(Kind::Service, &gone.to_string());
+        let gone = gone.expect("it can be read").expect("it was there");
+        tallies.changed(&gone, mirror, Time::from_seconds(20));
+    }
+
+    fn put_pod(mirror: &mut Mirror, revision: u64) {
+        let pod = json!({ "metadata": { "name": "train-w-0", "uid": format!("p{revision}") } });
+        put_at(mirror, Kind::Pod, (10, revision), pod);
+    }
+
+    /// S2.8: all of it in one second, which only revisions take apart.
     #[test]
     fn s2_8_pods_before_their_service_are_told_from_those_after_it() {
         let (mut mirror, mut tallies) = (nothing(), Tallies::default());
         put(&mut mirror, Kind::VcJob, 0, job("", ""));
-        let pod = json!({ "metadata": { "name": "train-w-0", "uid": "p" } });
-        put(&mut mirror, Kind::Pod, 10, pod);
+        put_pod(&mut mirror, 110);
         assert_eq!(came(&mut tallies, &mirror, 10), Some(Came::First));
-        put(&mut mirror, Kind::Service, 7, service());
-        assert_eq!(came(&mut tallies, &mirror, 10), Some(Came::After));
-        put(&mut mirror, Kind::Service, 12, service());
-        assert_eq!(came(&mut tallies, &mirror, 13), Some(Came::First));
-        assert_eq!(count(&tallies, Timed::ServiceToPod), (2, 1 + 3));
-        let gone = mirror::Object::decode(Kind::Service, &{
-            let mut gone = service();
-            gone["metadata"]["namespace"] = json!("ml");
-            gone["metadata"]["resourceVersion"] = json!("200");
-            gone.to_string()
-        });
-        let gone = mirror.delete_object(&gone.expect("it can be read"));
-        let gone = gone.expect("it was there");
-        tallies.changed(&gone, &mirror, Time::from_seconds(20));
+        put_service(&mut tallies, &mut mirror, (10, 111), "s");
+        assert_eq!(came(&mut tallies, &mirror, 10), Some(Came::First));
+        put_pod(&mut mirror, 112);
+        assert_eq!(came(&mut tallies, &mirror, 12), Some(Came::After));
+        // What becomes of it later makes it no younger.
+        let mut mended = service();
+        mended["spec"] = json!({ "clusterIP": "None" });
+        let mended = put_at(&mut mirror, Kind::Service, (10, 113), mended);
+        tallies.changed(&mended, &mirror, Time::from_seconds(13));
+        assert_eq!(came(&mut tallies, &mirror, 13), Some(Came::After));
+        assert_eq!(count(&tallies, Timed::ServiceToPod), (3, 2 + 3));
+    }
+
+    /// S2.1, S2.7, S2.8: only a pod that is older than the deletion is excused for it.
+    #[test]
+    fn s2_8_a_deleted_service_excuses_no_later_pod() {
+        let (mut mirror, mut tallies) = (nothing(), Tallies::default());
+        put(&mut mirror, Kind::VcJob, 0, job("", ""));
+        put_service(&mut tallies, &mut mirror, (10, 111), "s");
+        put_pod(&mut mirror, 112);
+        delete_service(&mut tallies, &mut mirror, 120, "s");
         assert_eq!(came(&mut tallies, &mirror, 20), Some(Came::After));
+        put_pod(&mut mirror, 121);
+        assert_eq!(came(&mut tallies, &mirror, 20), Some(Came::First));
+        put_service(&mut tallies, &mut mirror, (10, 122), "t");
+        assert_eq!(came(&mut tallies, &mirror, 20), Some(Came::First));
+        put_pod(&mut mirror, 123);
+        assert_eq!(came(&mut tallies, &mirror, 20), Some(Came::After));
+        // One that was deleted and made anew between two looks.
+        put_service(&mut tallies, &mut mirror, (10, 130), "u");
+        assert_eq!(came(&mut tallies, &mirror, 20), Some(Came::After));
+    }
+
+    /// S2.8: what was never seen to come is judged by whole seconds.
+    #[test]
+    fn s2_8_a_service_that_was_forgotten_is_judged_by_its_time() {
+        let (mut mirror, mut tallies) = (nothing(), Tallies::default());
+        put(&mut mirror, Kind::VcJob, 0, job("", ""));
+        put_pod(&mut mirror, 110);
+        put_at(&mut mirror, Kind::Service, (10, 111), service());
+        assert_eq!(came(&mut tallies, &mirror, 10), Some(Came::After));
+        put_at(&mut mirror, Kind::Service, (11, 112), service());
+        assert_eq!(came(&mut tallies, &mirror, 13), Some(Came::First));
     }
 
     /// S2.8, S0.11: how long DNS took is timed once, and each reason to wait is counted when it comes.

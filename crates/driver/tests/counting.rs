@@ -2,9 +2,14 @@
 
 mod world;
 
+use api::core::Pod;
+use api::intent::{Action, Intent, ObjectKey};
 use api::kind::Kind;
+use api::volcano::SERVICE_KNOWN;
+use controllers::{Controller, Inputs, Step};
 use driver::census::{Census, JobFigures};
 use driver::timings::Timed;
+use mirror::{Change, Mirror};
 use serde_json::json;
 use world::planes::{plane, pod};
 use world::{World, settings};
@@ -120,13 +125,103 @@ fn each_stage_of_a_pod_is_timed_once() {
     assert!(count(Timed::Plugin, "capacity") > 0);
 }
 
+/// S2.8: from a job's Service to each of its pods, and until DNS knows it. The job is served as it should be.
+#[test]
+fn s2_8_the_gaps_after_a_service_are_timed() {
+    let mut world = World::new(settings(only("vcjob")));
+    world.put_queues();
+    let task = json!({
+        "name": "w", "replicas": 2,
+        "template": { "spec": { "containers": [{ "name": "main" }] } },
+    });
+    let job = json!({ "spec": {
+        "queue": "default", "minAvailable": 2, "plugins": { "svc": [] }, "tasks": [task],
+    } });
+    world.put_object(Kind::VcJob, "job", &job);
+    world.pass_ms(1_000);
+    let born = json!({ "metadata": { "creationTimestamp": world.now.seconds_text() } });
+    world.put_object(Kind::Service, "job", &born);
+    world.pass_ms(60_000);
+    let let_in = json!({ "status": { "phase": "Inqueue" } });
+    world.put_object(Kind::PodGroup, "job-uid-job", &let_in);
+    world.pass_ms(1_000);
+    let uid = world.object(Kind::Service, "job")["metadata"]["uid"].clone();
+    let known = json!({ "status": { "controlledResources": { SERVICE_KNOWN: uid } } });
+    world.put_object(Kind::VcJob, "job", &known);
+    world.pass_ms(1_000);
+    let census = census(&mut world);
+    let seconds = |what: Timed| {
+        let histogram = census.timings.of(what).next();
+        let told = histogram.map(|(_, it)| (it.cumulated().last(), it.micros() / 1_000_000));
+        told.unwrap_or_default()
+    };
+    assert_eq!(seconds(Timed::ServiceToPod), (Some(2), 2 * 60));
+    assert_eq!(seconds(Timed::ServiceToNames), (Some(1), 61));
+    assert_eq!(census.metrics.service_inversions, 0);
+}
+
+/// Makes a pod for each job at once, whatever else there is.
+const RASH: Controller = Controller {
+    name: "rash",
+    component: "vc-controller-manager",
+    tells_refused: &[],
+    watches: &[Kind::Pod, Kind::Service, Kind::VcJob],
+    keys: every_job,
+    step: make_a_pod,
+};
+
+fn every_job(_: &Mirror, change: &Change, keys: &mut Vec<ObjectKey>) {
+    keys.extend((change.kind() == Kind::VcJob).then(|| (*change.key).clone()));
+}
+
+fn make_a_pod(inputs: &Inputs<'_>) -> Step {
+    let name = &inputs.key.name;
+    if inputs.mirror.get::<Pod>("ns", name).is_some() {
+        return Step::idle();
+    }
+    let body = json!({ "metadata": { "name": name, "namespace": "ns" } });
+    Step::write(vec![Intent {
+        target: ObjectKey::new(Kind::Pod, "ns", name),
+        action: Action::Create { body },
+    }])
+}
+
+/// S2.8: a controller that made pods before their Service would be found out.
+#[test]
+fn s2_8_pods_before_their_service_are_counted() {
+    let mut world = World::new(settings(&[RASH]));
+    let owner = json!({
+        "apiVersion": "batch.volcano.sh/v1alpha1", "kind": "Job", "name": "with", "uid": "uid-with",
+        "controller": true,
+    });
+    let service = json!({ "metadata": { "ownerReferences": [owner] } });
+    let job = |plugins| json!({ "spec": { "plugins": plugins } });
+    world.put_object(Kind::Service, "with", &service);
+    world.put_object(Kind::VcJob, "with", &job(json!({ "svc": [] })));
+    world.put_object(Kind::VcJob, "plain", &job(json!({})));
+    world.pass_ms(1_000);
+    assert_eq!(world.names_of(Kind::Pod).count(), 2);
+    assert_eq!(census(&mut world).metrics.service_inversions, 0);
+    world.put_object(Kind::VcJob, "without", &job(json!({ "svc": [] })));
+    // That its Service was deleted excuses only the pods that were there.
+    world.delete_object(Kind::Service, "with");
+    world.delete_object(Kind::Pod, "with");
+    world.put_object(Kind::VcJob, "with", &json!({ "spec": { "maxRetry": 2 } }));
+    world.pass_ms(1_000);
+    assert_eq!(world.names_of(Kind::Pod).count(), 3);
+    assert_eq!(census(&mut world).metrics.service_inversions, 2);
+}
+
+/// One controller alone.
+fn only(name: &str) -> &'static [Controller] {
+    let row = controllers::CONTROLLERS.iter().find(|row| row.name == name);
+    std::slice::from_ref(row.expect("there is such a controller"))
+}
+
 /// Where only controllers run, nobody but they counts queues.
 #[test]
 fn queues_beyond_the_bound_are_counted() {
-    let rows = controllers::CONTROLLERS;
-    let at = rows.iter().position(|row| row.name == "queue");
-    let at = at.expect("queues are looked after");
-    let mut world = World::new(settings(&rows[at..=at]));
+    let mut world = World::new(settings(only("queue")));
     let beyond = 5;
     for at in 0..driver::census::QUEUES_MAX + beyond {
         let queue = json!({ "spec": { "weight": 1 }, "status": { "state": "Open" } });

@@ -333,6 +333,27 @@ fn s2_1_s2_2_restarts_leave_the_service_alone_and_pods_come_after_it() {
     }
 }
 
+/// S2.3: that the Service was made anew is not enough, it has to be seen. The mirror is told of its end and
+/// of the pod's, but of nothing that is made since.
+#[test]
+fn s2_3_no_pod_is_made_before_the_service_was_read_back() {
+    let mut world = world(job(json!([]), json!([])));
+    world.run(&["vcjob"]);
+    stage(&mut world, 1);
+    world.run(&["vcjob"]);
+    assert_eq!(world.count(Kind::Pod), 3);
+    world.vanish(Kind::Service, "ml", "train");
+    world.vanish(Kind::Pod, "ml", "train-worker-1");
+    world.backlog = Some(Vec::new());
+    for _ in 0..50 {
+        world.step_now("vcjob", &key());
+    }
+    assert_eq!((world.count(Kind::Service), world.count(Kind::Pod)), (1, 2));
+    world.catch_up();
+    world.run(&["vcjob"]);
+    assert_eq!((world.count(Kind::Service), world.count(Kind::Pod)), (1, 3));
+}
+
 #[test]
 fn s2_2_a_restart_of_a_partition_leaves_the_service_and_its_siblings_alone() {
     let supports = [

@@ -5,8 +5,13 @@
 //! of the Service, and only while something hangs on the answer: before pods are made, whether it
 //! answers at all, and once a pod has an address, whether it knows the Service. What it has known once
 //! stands in the status, by the Service's uid, and is not asked again.
+//!
+//! An object of a plugin that is being deleted is waited for at every level, and without an end: pods
+//! that start without their Service are what the gate is there against. After the deadline it is told all
+//! the same, since a finalizer may hold it for ever.
 
 use api::core::{EndpointSlice, PodPhase, Service};
+use api::intent::ObjectKey;
 use api::time::Time;
 use api::volcano::SERVICE_KNOWN;
 use mirror::Index;
@@ -36,6 +41,8 @@ pub(super) struct Gate {
     asks_at: Option<Time>,
     /// What is missing after the deadline.
     late: Option<String>,
+    /// What has to go before pods are made.
+    leaving: Option<ObjectKey>,
     /// The uid of the Service whose name DNS knows now.
     known: Option<Box<str>>,
 }
@@ -53,6 +60,28 @@ enum Said {
 impl Gate {
     /// Reads the gate from what is there, and from what was heard.
     pub(super) fn read(view: &View<'_>) -> Gate {
+        let gate = Gate::of_service(view);
+        let leaving = view.leaving().filter(|_| view.wants_pods());
+        let Some((key, since)) = leaving.min_by_key(|(_, since)| *since) else {
+            return gate;
+        };
+        let deadline = since.plus_ms(view.inputs.settings.service_gate_deadline_ms);
+        let kind = key.kind.row().name.to_lowercase();
+        let message = format!(
+            "{kind} {} is being deleted: pods are made once it has gone",
+            key.name
+        );
+        let leaving = Gate {
+            closed_until: None,
+            late: None,
+            leaving: Some(key),
+            ..gate
+        };
+        leaving.closed(view, deadline, message)
+    }
+
+    /// The same where nothing is on its way out.
+    fn of_service(view: &View<'_>) -> Gate {
         if view.inputs.settings.service_gate < ServiceGate::EndpointSlice {
             return Gate::default();
         }
@@ -127,7 +156,7 @@ impl Gate {
         self.late.as_ref().map(|message| Obstacle {
             word: Word::ServiceNotReady,
             message: message.clone(),
-            waits_for: Vec::new(),
+            waits_for: self.leaving.iter().cloned().collect(),
         })
     }
 
@@ -149,8 +178,7 @@ pub(super) fn question(view: &View<'_>) -> Option<Inquiry> {
     if view.is_known(service) || view.inputs.heard.told(&topic).is_some() {
         return None;
     }
-    let is_let_in = view.group.is_some_and(group::is_let_in);
-    if !(is_let_in && view.lacks_pods()) && view.addressed_since().is_none() {
+    if !view.wants_pods() && view.addressed_since().is_none() {
         return None;
     }
     let born = service.metadata.creation_timestamp?;
@@ -208,6 +236,21 @@ fn dns_name(view: &View<'_>, service: &Service) -> String {
 }
 
 impl View<'_> {
+    /// What the plugins made and is on its way out, and since when: it is as good as gone, and its
+    /// successor can only come after it.
+    pub(super) fn leaving(&self) -> impl Iterator<Item = (ObjectKey, Time)> {
+        let objects = self.children().filter_map(|(_, object)| object);
+        objects.filter_map(|object| {
+            let since = object.meta().deletion_timestamp?;
+            Some((object.key(), since))
+        })
+    }
+
+    /// Whether the job's gang is let in and has fewer pods than it is to have.
+    fn wants_pods(&self) -> bool {
+        self.group.is_some_and(group::is_let_in) && self.lacks_pods()
+    }
+
     /// The Service of the `svc` plugin, if it was read back. One that is on its way out is none.
     fn service(&self) -> Option<&Service> {
         let meta = &self.job.metadata;

@@ -34,7 +34,7 @@ pub(super) enum Word {
     QueueNotFound,
     /// A plugin is unknown, or cannot do its work.
     Plugin,
-    /// Pods wait for the job's Service.
+    /// Pods wait for the job's Service, or for what else the plugins made and is on its way out.
     ServiceNotReady,
     /// The name of a pod is somebody else's.
     PodTaken,
@@ -101,7 +101,7 @@ impl Word {
         }
     }
 
-    /// Whether everything else is made nevertheless.
+    /// Whether what does not hang on it is made nevertheless.
     pub(super) const fn lets_go_on(self) -> bool {
         matches!(self, Word::ServiceNotReady | Word::PodTaken | Word::Circle)
     }

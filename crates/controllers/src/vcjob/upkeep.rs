@@ -42,11 +42,7 @@ pub(super) fn plugin_obstacle(view: &View<'_>) -> Option<Obstacle> {
 /// Creates and mends what is missing; pods come last, once everything else was read back.
 pub(super) fn intents(view: &View<'_>) -> Vec<Intent> {
     let mut intents = support(view);
-    // What is on its way out is as good as gone, and its successor can only come after it.
-    let is_leaving = |object: &Object| object.meta().deletion_timestamp.is_some();
-    let mut children = view.children();
-    let is_complete =
-        intents.is_empty() && !children.any(|(_, object)| object.is_some_and(is_leaving));
+    let is_complete = intents.is_empty() && view.leaving().next().is_none();
     let Some(group) = view
         .group
         .filter(|group| !group::is_former(view.job, group))
