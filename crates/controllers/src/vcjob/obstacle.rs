@@ -16,7 +16,7 @@ pub(super) struct Obstacle {
 /// The kinds of obstacle, the one that is told first standing first.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub(super) enum Word {
-    /// A claim that the job refers to does not exist.
+    /// A claim that the job refers to does not exist, or is being deleted.
     ClaimNotFound,
     /// The name of a claim of ours is somebody else's.
     ClaimTaken,
