@@ -66,4 +66,4 @@ pub use trace::{
     SIM_DURATION_JITTER, SIM_EVERY, SIM_TIMES, Trace, TraceSettings,
 };
 pub use transcript::Transcript;
-pub use world::{End, Meetings, World};
+pub use world::{End, Meeting, World};

@@ -27,6 +27,11 @@ pub struct Settings {
     /// Each driver's decisions are logged, in segments of so many milliseconds, and played again at
     /// the end of its life.
     pub log_every_ms: Option<i64>,
+    /// The name server hears of an EndpointSlice at least so many milliseconds later: what it watches
+    /// with sums up for a while, and answers are kept for another.
+    pub names_ms_min: i64,
+    /// And at most so many, while it is not deaf.
+    pub names_ms_max: i64,
     /// Imitation nodes.
     pub nodes: nodes::Settings,
 }
@@ -43,6 +48,8 @@ impl Settings {
             object_bytes_max: store::Settings::default().object_bytes_max,
             faults: Faults::NONE,
             log_every_ms: Some(600_000),
+            names_ms_min: 0,
+            names_ms_max: 2_000,
             nodes: nodes::Settings::default(),
         }
     }

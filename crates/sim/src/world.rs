@@ -41,7 +41,7 @@ use crate::transcript::Transcript;
 use crate::wire::{Server, Shape};
 use crate::witness::Witness;
 use mend::Mend;
-pub use names::Meetings;
+pub use names::Meeting;
 pub(crate) use patience::Patience;
 use replica::Replica;
 

@@ -1,6 +1,6 @@
 //! When the name server hears of what, and pods whose first container waits until it knows their peers.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
 use api::call;
 use api::intent::{Action, Intent, WriteOutcome};
@@ -11,31 +11,43 @@ use serde_json::{Value, json};
 use super::{Event, World};
 use crate::fault::Fault;
 use crate::names::{Names, News};
-use crate::stored::{list, text};
+use crate::stored::{controller, is_over, list, text};
 
-/// A name server hears of an EndpointSlice so much later at most: what it watches with sums up for a
-/// while, and answers are kept for another.
-const HEARS_MS: i64 = 2_000;
-/// It is deaf for so long at most.
+/// A name server that is deaf is so for so long at most.
 const DEAF_MS: i64 = 30_000;
 /// The init container of a pod that waits for its peers.
 const WAITS: &str = "wait-for-peers";
 
-/// How pods came to start that wait for the names of their peers.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct Meetings {
-    /// Knowing them.
-    pub known: u64,
-    /// Having waited in vain.
-    pub in_vain: u64,
+/// What a pod that is to know its peers found when its own containers started: they ask once for every
+/// name that their job has by its spec. What the pod was told to wait for has no part in it.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Meeting {
+    /// The job's name.
+    pub job: String,
+    /// How many names DNS knew, the pod's own among them.
+    pub found: usize,
+    /// How many there were to be known for certain: those of as many pods as start together, less those
+    /// of pods that have ended, whose names are gone.
+    pub certain: usize,
+    /// Whether its first container had given up waiting.
+    pub in_vain: bool,
+}
+
+impl Meeting {
+    /// Whether no first question failed that could not fail in a gang that is whole.
+    pub fn is_whole(&self) -> bool {
+        self.found >= self.certain
+    }
 }
 
 /// Pods whose first container waits until names are known, by uid.
 #[derive(Debug, Default)]
 pub(super) struct Peers {
     waiting: BTreeMap<String, Seen>,
-    /// Whether those that have started knew their peers.
-    started: BTreeMap<String, bool>,
+    /// Those whose time was over before.
+    in_vain: BTreeSet<String>,
+    /// What those that have started found.
+    met: BTreeMap<String, Meeting>,
 }
 
 /// What the first container of a pod has seen so far: it asks once a second for each name that it has not seen
@@ -78,16 +90,9 @@ impl Peers {
 }
 
 impl World {
-    /// How pods that wait for their peers came to start so far.
-    pub fn meetings(&self) -> Meetings {
-        let started = &self.peers.started;
-        let known = started.values().filter(|knows| **knows).count();
-        let known = u64::try_from(known).unwrap_or(u64::MAX);
-        let all = u64::try_from(started.len()).unwrap_or(u64::MAX);
-        Meetings {
-            known,
-            in_vain: all.saturating_sub(known),
-        }
+    /// What pods that are to know their peers found when they started, so far.
+    pub fn meetings(&self) -> impl Iterator<Item = &Meeting> {
+        self.peers.met.values()
     }
 
     /// The name server is told what is new of EndpointSlices, a little later.
@@ -95,7 +100,8 @@ impl World {
         let Some(news) = self.names.look(&mut self.server, self.now) else {
             return;
         };
-        let ms = self.draw_ms(Fault::DnsDelay, 0, HEARS_MS);
+        let (low, high) = (self.settings.names_ms_min, self.settings.names_ms_max);
+        let ms = self.draw_ms(Fault::DnsDelay, low, high);
         let at = self.names.heard_at(self.now.plus_ms(ms));
         self.push(at, Event::Named(news));
     }
@@ -121,9 +127,18 @@ impl World {
         pod.is_some_and(|pod| waits(pod).is_some() && !text(&pod["status"]["podIP"]).is_empty())
     }
 
-    /// What becomes of the start of a pod that waits for its peers first; `None` where it starts. Its
-    /// kubelet tells its address at once, and comes again with the start until that is due.
+    /// What becomes of the start of a pod that waits for its peers first; `None` where it starts.
     pub(super) fn wait_for_peers(&mut self, intent: &Intent) -> Option<WriteOutcome> {
+        let outcome = self.first_container(intent);
+        if outcome.is_none() {
+            self.meet(intent);
+        }
+        outcome
+    }
+
+    /// A kubelet tells a waiting pod's address at once, and comes again with the start until that is
+    /// due.
+    fn first_container(&mut self, intent: &Intent) -> Option<WriteOutcome> {
         let target = &intent.target;
         let pod = self.witness.pod(&target.namespace, &target.name)?;
         let container = waits(pod)?.clone();
@@ -149,13 +164,51 @@ impl World {
         let knows = self.peers.knows(&uid, least, &self.names);
         let until = since.map(|since| since.plus_ms(number("KATMAI_PEERS_SECONDS") * 1_000));
         if !knows && until.is_some_and(|until| self.now < until) {
-            return Some(WriteOutcome::Unknown {
-                message: "its peers are not known yet".into(),
+            // Nothing went wrong, so nobody backs off: the kubelet looks again in half a second.
+            return Some(WriteOutcome::Done {
+                revision: 0,
+                uid: uid.into(),
             });
         }
         self.peers.waiting.remove(&uid);
-        self.peers.started.insert(uid, knows);
+        if !knows {
+            self.peers.in_vain.insert(uid);
+        }
         None
+    }
+
+    /// A pod's own containers start where pods are to know their peers, and ask.
+    fn meet(&mut self, intent: &Intent) {
+        let rules = &self.drivers.controller_settings;
+        let target = &intent.target;
+        let pod = self.witness.pod(&target.namespace, &target.name);
+        let Some(pod) = pod.filter(|_| rules.peers.is_usual) else {
+            return;
+        };
+        let owner = controller(pod);
+        let mut jobs = self.witness.all(Kind::VcJob);
+        let job = jobs.find(|job| owner == job["metadata"]["uid"].as_str());
+        let Some(job) = job.filter(|job| job["spec"]["plugins"]["svc"].is_array()) else {
+            return;
+        };
+        let names = names_of(job);
+        let domain = format!("{}.svc.{}", target.namespace, rules.cluster_domain);
+        let is_known = |name: &&String| self.names.knows(&format!("{name}.{domain}"));
+        let together = job["spec"]["minAvailable"].as_u64();
+        let together = together.and_then(|count| usize::try_from(count).ok());
+        let pods = self.witness.all(Kind::Pod);
+        let ended = pods.filter(|it| controller(it) == owner && is_over(it));
+        let meeting = Meeting {
+            job: text(&job["metadata"]["name"]).to_owned(),
+            found: names.iter().filter(is_known).count(),
+            certain: together
+                .map_or(names.len(), |count| count.min(names.len()))
+                .saturating_sub(ended.count()),
+            in_vain: self.peers.in_vain.contains(text(&pod["metadata"]["uid"])),
+        };
+        let uid = text(&pod["metadata"]["uid"]).to_owned();
+        // What a start that is told again finds is not the first answer.
+        self.peers.met.entry(uid).or_insert(meeting);
     }
 
     /// The names in the files that a job's pods find their peers in.
@@ -169,6 +222,20 @@ impl World {
         };
         files.split_whitespace().flat_map(file).collect()
     }
+}
+
+/// Under which names the pods of a job find each other, by its spec alone.
+fn names_of(job: &Value) -> Vec<String> {
+    let name = text(&job["metadata"]["name"]);
+    let of_task = |task: &Value| {
+        let task_name = text(&task["name"]).to_owned();
+        let count = task["replicas"].as_u64().unwrap_or(1);
+        (0..count).map(move |index| format!("{name}-{task_name}-{index}.{name}"))
+    };
+    list(&job["spec"]["tasks"])
+        .iter()
+        .flat_map(of_task)
+        .collect()
 }
 
 fn waits(pod: &Value) -> Option<&Value> {

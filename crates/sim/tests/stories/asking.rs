@@ -30,7 +30,8 @@ tiers:
 metrics: {type: prometheus, address: \"http://prometheus:9090\"}
 ";
 
-/// Pods wait for the names of their peers for no longer than that.
+/// Pods wait for the names of their peers for no longer than that: longer than is usual, so that a DNS
+/// that is late by half a minute is waited for, whenever in that time they start.
 const PATIENCE_MS: i64 = 120_000;
 
 /// The same drivers; those of every fifth story ask DNS before they make pods, and their jobs' pods
