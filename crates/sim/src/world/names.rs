@@ -191,6 +191,7 @@ impl World {
         let Some(job) = job.filter(|job| job["spec"]["plugins"]["svc"].is_array()) else {
             return;
         };
+        let uid = text(&pod["metadata"]["uid"]).to_owned();
         let names = names_of(job);
         let domain = format!("{}.svc.{}", target.namespace, rules.cluster_domain);
         let is_known = |name: &&String| self.names.knows(&format!("{name}.{domain}"));
@@ -204,9 +205,8 @@ impl World {
             certain: together
                 .map_or(names.len(), |count| count.min(names.len()))
                 .saturating_sub(ended.count()),
-            in_vain: self.peers.in_vain.contains(text(&pod["metadata"]["uid"])),
+            in_vain: self.peers.in_vain.contains(&uid),
         };
-        let uid = text(&pod["metadata"]["uid"]).to_owned();
         // What a start that is told again finds is not the first answer.
         self.peers.met.entry(uid).or_insert(meeting);
     }

@@ -97,7 +97,15 @@ fn meet(mut settings: sim::Settings, drivers: Settings, jobs: Vec<Value>) -> Vec
         assert_eq!(state["phase"], "Completed", "seed {seed}: {job}");
     }
     let strikes = world.coverage().strikes(Fault::DnsDelay);
-    assert_eq!(strikes > 0, is_deaf, "seed {seed}");
+    let least = count.min(10) as u64;
+    assert!(
+        if is_deaf {
+            strikes > least
+        } else {
+            strikes == 0
+        },
+        "seed {seed}: {strikes}"
+    );
     world.meetings().cloned().collect()
 }
 
@@ -132,9 +140,8 @@ fn s2_6_no_container_starts_before_dns_knows_its_peers_however_late_it_hears_of_
         for pod in &met {
             let at = pod.job[1..].parse().expect("it is a number");
             assert_eq!(pod.certain, size(at), "none is excused: {pod:?}");
+            assert!(pod.is_whole() && !pod.in_vain, "seed {seed}: {pod:?}");
         }
-        let failed = pods - whole(&met);
-        assert!(failed * 1_000 <= pods, "seed {seed}: {failed} of {pods}");
     }
 }
 
