@@ -53,6 +53,15 @@ says "it says who stayed" "2 are here: crowd-guest-0, crowd-guest-1$" k logs cro
 eventually "the cron job has made a job by now, which completed" "^heartbeat-[0-9]+ +Completed" k get vcjob -l app=heartbeat
 k delete -f "$home/often.yaml" --wait=false > /dev/null
 
+# ── pods that wait for a peer that comes late (S2.6) ───────────────────────────────────────────
+says "a gang whose pods wait for each other" "waiting created" k apply -f examples/discovery/waiting.yaml
+eventually "all but the late one are there" "^(10[0-9.]+ ){2}$" told pods '{range .items[?(@.metadata.labels.volcano\.sh/task-spec=="early")]}{.status.podIP} {end}'
+says "S2.6: they wait in front of their own containers" "^(Pending true ){2}$" told pods '{range .items[?(@.metadata.labels.volcano\.sh/task-spec=="early")]}{.status.phase} {.status.initContainerStatuses[?(@.name=="wait-for-peers")].started} {end}'
+says "the late one gets what it lacks" "orders created" k create configmap orders --from-literal=say=hello
+says "S2.6: and all find each other at the first look" "condition met" waits vcjob/waiting jsonpath='{.status.state.phase}'=Completed
+k delete -f examples/discovery/waiting.yaml --wait=false > /dev/null
+k delete configmap orders > /dev/null
+
 # ── a Deployment of a queue ───────────────────────────────────────────────────────────────────
 says "a deployment with its queue" "deployment.apps/greeter created" k apply -f examples/pods/deployment.yaml
 says "is rolled out" "successfully rolled out" k rollout status deployment/greeter --timeout=30s

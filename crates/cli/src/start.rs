@@ -109,7 +109,7 @@ impl Default for Meeting {
     fn default() -> Meeting {
         Meeting {
             gate: ServiceGate::Observed,
-            deadline: Duration::from_secs(30),
+            deadline: Duration::from_secs(60),
             peers_image: None,
         }
     }

@@ -20,6 +20,7 @@ mod machine;
 mod policies;
 mod queues;
 mod series;
+mod waiting;
 mod workloads;
 mod world;
 

@@ -29,7 +29,9 @@ pub struct Settings {
     pub sharding: Sharding,
     /// When pods of a job with the `svc` plugin may be created.
     pub service_gate: ServiceGate,
-    /// How long the gate waits before it gives up with a reason.
+    /// How long the gate waits before it gives up with a reason. Usually a minute: name servers hear of a
+    /// name half a minute late and no more, as long as caches keep that it is not there, and peers start
+    /// apart.
     pub service_gate_deadline_ms: i64,
     /// How long the first status of a vcjob waits for its pods, counted from the job's creation, which
     /// the wire gives in whole seconds: that it is pending is then told together with what pends.
@@ -138,7 +140,7 @@ impl Default for Settings {
             discovery: (SYSTEM_NAMESPACE.into(), DISCOVERY_CONF_NAME.into()),
             sharding: Sharding::default(),
             service_gate: ServiceGate::Observed,
-            service_gate_deadline_ms: 30_000,
+            service_gate_deadline_ms: 60_000,
             first_status_ms: 2_000,
             cluster_domain: "cluster.local".into(),
             peers: Peers::default(),

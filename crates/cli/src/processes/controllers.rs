@@ -270,7 +270,7 @@ const OWN: Group = Group {
         ours(
             "service-gate-deadline",
             Takes::Duration,
-            "30s",
+            "60s",
             "For so long; then they start without, and the job says what is missing",
         ),
         ours(

@@ -14,7 +14,7 @@ pub(super) struct MeetingArguments {
     /// Pods of a job with the svc plugin wait until its Service was read back (accepted is the same), an EndpointSlice of it, or an answer of DNS about it [default: observed]
     #[arg(long, value_name = "LEVEL", value_parser = ServiceGate::WORDS)]
     service_gate: Option<String>,
-    /// For so long; then they start without, and the job says what is missing [default: 30s]
+    /// For so long; then they start without, and the job says what is missing [default: 60s]
     #[arg(long, value_name = "DURATION", value_parser = duration)]
     service_gate_deadline: Option<Duration>,
     /// Each of them has an init container of this image (a shell with getent or nslookup) that waits as long until DNS knows the others [default: only where the job says wait-for-peers]

@@ -56,6 +56,8 @@ pub(super) struct Peers {
 struct Seen {
     names: usize,
     unknown: Vec<String>,
+    /// How many pods had ended when its files were mounted.
+    ended: i64,
 }
 
 impl Seen {
@@ -66,10 +68,15 @@ impl Seen {
 
 impl Peers {
     /// A pod waits for names, once its files say which.
-    fn wait(&mut self, uid: &str, unknown: Vec<String>) {
+    fn wait(&mut self, uid: &str, unknown: Vec<String>, ended: i64) {
         let names = unknown.len();
         if names > 0 {
-            self.waiting.insert(uid.to_owned(), Seen { names, unknown });
+            let seen = Seen {
+                names,
+                unknown,
+                ended,
+            };
+            self.waiting.insert(uid.to_owned(), seen);
         }
     }
 
@@ -78,14 +85,15 @@ impl Peers {
         waiting.for_each(|seen| seen.ask(server));
     }
 
-    /// Whether the pod has seen so many of its names known, or all of them.
-    fn knows(&mut self, uid: &str, least: i64, server: &Names) -> bool {
+    /// Whether the pod has seen so many of its names known, less those of pods that had ended and no more
+    /// than `most`, or all of them.
+    fn knows(&mut self, uid: &str, least: i64, most: i64, server: &Names) -> bool {
         let Some(seen) = self.waiting.get_mut(uid) else {
             return false;
         };
         seen.ask(server);
         let known = i64::try_from(seen.names - seen.unknown.len()).unwrap_or(0);
-        known >= least || seen.unknown.is_empty()
+        known >= (least - seen.ended).min(most) || seen.unknown.is_empty()
     }
 }
 
@@ -155,13 +163,19 @@ impl World {
         };
         let number = |name: &str| value(name).parse::<i64>().unwrap_or(0);
         if !self.peers.waiting.contains_key(&uid) {
-            let names = self.names_in(&target.namespace, &job, value("KATMAI_PEERS"));
+            let read = call::get(Kind::ConfigMap, &target.namespace, &format!("{job}-svc"));
+            let map: Value =
+                serde_json::from_slice(&self.read_as_node(&read).body).unwrap_or_default();
+            let file = |path: &str| text(&map["data"][path.rsplit('/').next().unwrap_or_default()]);
             let domain = value("KATMAI_PEERS_DOMAIN");
-            let names = names.iter().map(|name| format!("{name}.{domain}"));
-            self.peers.wait(&uid, names.collect());
+            let paths = value("KATMAI_PEERS").split_whitespace();
+            let names = paths.flat_map(|path| file(path).lines());
+            let names = names.map(|name| format!("{name}.{domain}")).collect();
+            let ended = file(value("KATMAI_PEERS_ENDED")).parse().unwrap_or(0);
+            self.peers.wait(&uid, names, ended);
         }
-        let least = number("KATMAI_PEERS_LEAST");
-        let knows = self.peers.knows(&uid, least, &self.names);
+        let (least, most) = (number("KATMAI_PEERS_LEAST"), number("KATMAI_PEERS_MOST"));
+        let knows = self.peers.knows(&uid, least, most, &self.names);
         let until = since.map(|since| since.plus_ms(number("KATMAI_PEERS_SECONDS") * 1_000));
         if !knows && until.is_some_and(|until| self.now < until) {
             // Nothing went wrong, so nobody backs off: the kubelet looks again in half a second.
@@ -209,18 +223,6 @@ impl World {
         };
         // What a start that is told again finds is not the first answer.
         self.peers.met.entry(uid).or_insert(meeting);
-    }
-
-    /// The names in the files that a job's pods find their peers in.
-    fn names_in(&mut self, namespace: &str, job: &str, files: &str) -> Vec<String> {
-        let read = call::get(Kind::ConfigMap, namespace, &format!("{job}-svc"));
-        let map: Value = serde_json::from_slice(&self.read_as_node(&read).body).unwrap_or_default();
-        let file = |path: &str| {
-            let file = path.rsplit('/').next().unwrap_or_default();
-            let names = text(&map["data"][file]).lines();
-            names.map(str::to_owned).collect::<Vec<_>>()
-        };
-        files.split_whitespace().flat_map(file).collect()
     }
 }
 

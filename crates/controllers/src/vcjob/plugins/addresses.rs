@@ -24,7 +24,11 @@ pub(super) fn are_wanted(arguments: &Arguments<'_>) -> bool {
 
 /// A line for each pod that can be reached, tasks in their order: its address, and its name as the
 /// files of names have it. `None` while too few can be reached, or where nobody wants to know.
-pub(super) fn listed(job: &Job, roster: &Roster, are_wanted: bool) -> Option<String> {
+pub(super) fn listed(
+    job: &Job,
+    roster: &Roster,
+    are_wanted: bool,
+) -> Option<(&'static str, String)> {
     if !are_wanted {
         return None;
     }
@@ -49,7 +53,7 @@ pub(super) fn listed(job: &Job, roster: &Roster, are_wanted: bool) -> Option<Str
     let together = job.spec.min_available.map_or(due, i64::from).min(due);
     // Who has ended well is missed by nobody.
     let is_whole = reached + i64::from(roster.counts().succeeded) >= together;
-    (is_whole && reached > 0).then_some(lines)
+    (is_whole && reached > 0).then_some((FILE, lines))
 }
 
 fn is_reached(member: &Member) -> bool {

@@ -9,7 +9,7 @@ use api::volcano::Job;
 use mirror::Object;
 use serde_json::Value;
 
-use super::{addresses, hosts, svc};
+use super::{hosts, svc};
 use crate::vcjob::roster::Roster;
 use crate::write::object;
 
@@ -30,10 +30,7 @@ pub(super) enum Body {
     /// These fields.
     Whole(Value),
     /// A ConfigMap with the names of the job's pods.
-    Names {
-        /// Whether their addresses stand there, too.
-        has_addresses: bool,
-    },
+    Names(svc::Also),
     /// A headless Service for all pods of the job.
     Peers {
         /// Whether names lead to pods that are not ready yet.
@@ -48,10 +45,7 @@ impl Child {
     pub(in crate::vcjob) fn body(&self, job: &Job, roster: &Roster) -> Value {
         match &self.body {
             Body::Whole(body) => body.clone(),
-            Body::Names { has_addresses } => {
-                let addresses = addresses::listed(job, roster, *has_addresses);
-                object!({ "data" => svc::data(job, addresses) })
-            }
+            Body::Names(also) => object!({ "data" => svc::data(job, also.files(job, roster)) }),
             Body::Peers { publishes_unready } => {
                 let spec = object!({
                     "clusterIP" => "None",
@@ -78,10 +72,9 @@ impl Child {
     pub(in crate::vcjob) fn is_seen_in(&self, job: &Job, roster: &Roster, object: &Object) -> bool {
         match &self.body {
             Body::Whole(_) => false,
-            Body::Names { has_addresses } => object.typed::<ConfigMap>().is_some_and(|map| {
-                let addresses = addresses::listed(job, roster, *has_addresses);
-                svc::are_data(job, addresses.as_deref(), &map.data)
-            }),
+            Body::Names(also) => object
+                .typed::<ConfigMap>()
+                .is_some_and(|map| svc::are_data(job, &also.files(job, roster), &map.data)),
             Body::Peers { publishes_unready } => object.typed::<Service>().is_some_and(|service| {
                 let spec = &service.spec;
                 let selector = &spec.selector;

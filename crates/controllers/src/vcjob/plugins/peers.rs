@@ -14,6 +14,7 @@ use serde_json::{Map, Value, json};
 use super::svc::{self, MOUNT_PATH};
 use super::{Arguments, Place, addresses, hosts};
 use crate::vcjob::pods;
+use crate::vcjob::roster::Roster;
 
 /// The argument of the `svc` plugin: whether pods wait, or with which image they do.
 const ARGUMENT: &str = "wait-for-peers";
@@ -21,6 +22,8 @@ const ARGUMENT: &str = "wait-for-peers";
 const NAME: &str = "wait-for-peers";
 /// As many names are waited for at most: each pod of a gang asks for those of all others.
 const NAMES_MAX: i64 = 128;
+/// The file that says how many pods have ended, beside those of names.
+const ENDED: &str = "ended";
 /// What the container does. Each name is asked for until it is known; the end is the same whether all
 /// are or time is over.
 const SCRIPT: &str = include_str!("peers.sh");
@@ -36,7 +39,7 @@ pub(super) fn wait(job: &Job, arguments: &Arguments<'_>, place: &Place<'_>, pod:
     };
     let tasks = peers(job, place.task);
     let least = least(job, &tasks);
-    if least <= 0 {
+    if least <= i64::from(job.status.succeeded) {
         return;
     }
     let seconds = arguments.patience.seconds.to_string();
@@ -58,7 +61,9 @@ pub(super) fn wait(job: &Job, arguments: &Arguments<'_>, place: &Place<'_>, pod:
             let end = format!("{}.svc.{domain}", job.metadata.namespace);
             let env = vec![
                 ("KATMAI_PEERS", files.join(" ")),
-                ("KATMAI_PEERS_LEAST", least.min(NAMES_MAX).to_string()),
+                ("KATMAI_PEERS_LEAST", least.to_string()),
+                ("KATMAI_PEERS_MOST", NAMES_MAX.to_string()),
+                ("KATMAI_PEERS_ENDED", format!("{MOUNT_PATH}/{ENDED}")),
                 ("KATMAI_PEERS_DOMAIN", end),
                 ("KATMAI_PEERS_SECONDS", seconds),
             ];
@@ -91,6 +96,21 @@ pub(super) fn wait(job: &Job, arguments: &Arguments<'_>, place: &Place<'_>, pod:
         Some(others) => others.insert(0, container),
         None => pod["spec"]["initContainers"] = json!([container]),
     }
+}
+
+/// How many of the pods that start together have ended, for those that have yet to start: names of
+/// pods that have ended are gone, and who waits for them waits in vain. `None` where nobody is to know,
+/// or all have started.
+pub(super) fn ended(job: &Job, roster: &Roster, is_wanted: bool) -> Option<(&'static str, String)> {
+    if !is_wanted {
+        return None;
+    }
+    let ended = roster.counting().filter(|it| it.pod.is_finished());
+    let ended = i64::try_from(ended.count()).unwrap_or(i64::MAX);
+    let pods = i64::from(job.spec.replicas());
+    let started = ended + i64::from(roster.counts().running);
+    let together = job.spec.min_available.map_or(pods, i64::from);
+    (ended > 0 && started < pods).then(|| (ENDED, ended.min(together).to_string()))
 }
 
 /// Whether a pod is told which tasks it waits for.
@@ -130,16 +150,13 @@ fn peers<'a>(job: &'a Job, own: &'a Task) -> Vec<&'a Task> {
     job.spec.tasks.iter().filter(is_there).collect()
 }
 
-/// How many names of these tasks are certain to come: those of as many pods as start together, less
-/// those of pods that have ended well, whose names are gone.
+/// How many names of these tasks are certain to come: those of as many pods as start together.
 fn least(job: &Job, tasks: &[&Task]) -> i64 {
     let pods: i64 = tasks.iter().map(|task| i64::from(task.replicas())).sum();
     let together = job.spec.min_available.map_or(pods, i64::from);
-    let ended = i64::from(job.status.succeeded);
-    let certain = together.min(pods) - ended;
     // Where pods share a name, there are fewer names than pods.
     let names = tasks.iter().map(|task| i64::from(hosts::count(task)));
-    certain.min(names.sum())
+    together.min(pods).min(names.sum())
 }
 
 /// Cpu and memory as the first container has them: so the pod needs no more than before, stays in its

@@ -11,6 +11,7 @@ use super::hosts::{self, text};
 use super::{
     Arguments, Body, Child, Place, Plugin, Tells, addresses, append, each_container, peers,
 };
+use crate::vcjob::roster::Roster;
 use crate::write::object;
 
 pub(super) const PLUGIN: Plugin = Plugin {
@@ -62,7 +63,10 @@ fn children(job: &Job, arguments: &Arguments<'_>) -> Result<Vec<Child>, String> 
         child(
             Kind::ConfigMap,
             format!("{name}-svc"),
-            Body::Names { has_addresses },
+            Body::Names(Also {
+                addresses: has_addresses,
+                ended: peers::tells_tasks(arguments),
+            }),
         ),
         child(Kind::Service, name.to_string(), peers),
     ];
@@ -171,13 +175,30 @@ fn fit(job: &Job, has_addresses: bool) -> Result<(), String> {
     Ok(())
 }
 
-/// The ConfigMap's data: per task a file of names, the same comma-joined, and their number; and the
-/// pods' addresses, where they are to be told.
-pub(super) fn data(job: &Job, addresses: Option<String>) -> Map<String, Value> {
-    let mut data = Map::new();
-    if let Some(addresses) = addresses {
-        data.insert(addresses::FILE.to_owned(), addresses.into());
+/// What the list of names tells also, of pods as they come and go.
+pub(super) struct Also {
+    /// Their addresses.
+    addresses: bool,
+    /// How many have ended.
+    ended: bool,
+}
+
+impl Also {
+    /// The files, with their names.
+    pub(super) fn files(&self, job: &Job, roster: &Roster) -> Vec<(&'static str, String)> {
+        let addresses = addresses::listed(job, roster, self.addresses);
+        let ended = peers::ended(job, roster, self.ended);
+        addresses.into_iter().chain(ended).collect()
     }
+}
+
+/// The ConfigMap's data: per task a file of names, the same comma-joined, and their number; and these
+/// files.
+pub(super) fn data(job: &Job, also: Vec<(&'static str, String)>) -> Map<String, Value> {
+    let also = also.into_iter();
+    let mut data: Map<_, _> = also
+        .map(|(file, text)| (file.to_owned(), text.into()))
+        .collect();
     for task in &job.spec.tasks {
         let joined = |separator| {
             let mut text = String::new();
@@ -194,9 +215,11 @@ pub(super) fn data(job: &Job, addresses: Option<String>) -> Map<String, Value> {
 
 /// Whether a ConfigMap's data are those of [`data`]. No names are written down for it: those of a
 /// large job are a long text, and each of its steps asks.
-pub(super) fn are_data(job: &Job, addresses: Option<&str>, data: &TextMap) -> bool {
-    data.len() == 3 * job.spec.tasks.len() + usize::from(addresses.is_some())
-        && data.get(addresses::FILE).map(|text| &**text) == addresses
+pub(super) fn are_data(job: &Job, also: &[(&str, String)], data: &TextMap) -> bool {
+    let is_held =
+        |(file, text): &(&str, String)| data.get(*file).is_some_and(|held| **held == **text);
+    data.len() == 3 * job.spec.tasks.len() + also.len()
+        && also.iter().all(is_held)
         && job.spec.tasks.iter().all(|task| {
             let says = |name: String, write: &dyn Fn(&mut Rest<'_>) -> fmt::Result| {
                 data.get(&name).is_some_and(|text| {
