@@ -4,7 +4,8 @@ use serde_json::Value;
 use store::wire::Wire;
 
 /// The CustomResourceDefinitions of these groups and of those that end in `.` and one of them
-/// (`volcano.sh` stands for `batch.volcano.sh`, too), as objects that `kubectl apply` takes.
+/// (`volcano.sh` stands for `batch.volcano.sh`, too), as objects that `kubectl apply` takes. Who puts
+/// them into a chart of Helm's keeps them when it is uninstalled, and with them all of their objects.
 pub fn definitions(groups: &[String]) -> Vec<Value> {
     let wire = Wire::load();
     let is_wanted = |group: &str| {
@@ -15,8 +16,12 @@ pub fn definitions(groups: &[String]) -> Vec<Value> {
         groups.iter().any(|wanted| above(&wanted))
     };
     let all = wire.crds().iter().map(|crd| crd.object(&wire));
-    all.filter(|crd| is_wanted(crd["spec"]["group"].as_str().unwrap_or_default()))
-        .collect()
+    let wanted = all.filter(|crd| is_wanted(crd["spec"]["group"].as_str().unwrap_or_default()));
+    let kept = wanted.map(|mut crd| {
+        crd["metadata"]["annotations"]["helm.sh/resource-policy"] = "keep".into();
+        crd
+    });
+    kept.collect()
 }
 
 #[cfg(test)]
@@ -33,6 +38,16 @@ mod tests {
                 .to_owned()
         })
         .collect()
+    }
+
+    #[test]
+    fn definitions_stay_when_their_chart_goes() {
+        let all = definitions(&["volcano.sh".to_owned()]);
+        assert_eq!(all.len(), 11);
+        for crd in all {
+            let annotations = &crd["metadata"]["annotations"];
+            assert_eq!(annotations["helm.sh/resource-policy"], "keep", "{crd}");
+        }
     }
 
     #[test]
