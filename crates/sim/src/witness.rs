@@ -63,9 +63,9 @@ pub(crate) struct Witness {
     pub(crate) chronicle: Chronicle,
     /// Nodes that may hold more than they have, until then.
     excused: BTreeMap<String, Time>,
-    /// Services whose creation was told to be lost and arrives after all, by namespace and name: that
-    /// they come again is nobody's doing.
-    overdue: BTreeSet<String>,
+    /// Services whose creation was told to be lost and arrives after all, or that somebody outside has
+    /// deleted, by namespace and name: that they come again is not their job's doing.
+    excused_services: BTreeSet<String>,
     /// What has changed and nobody has been told, where somebody wants to know.
     news: Option<Vec<Change>>,
 }
@@ -143,11 +143,21 @@ impl Witness {
         match (target.kind, &intent.action) {
             (Kind::Service, Action::Create { .. }) => {
                 let place = format!("{}/{}", target.namespace, target.name);
-                self.overdue.insert(place);
+                self.excused_services.insert(place);
             }
             (Kind::VcJob, Action::Create { .. }) => self.chronicle.note_overdue(&target.name),
             _ => {}
         }
+    }
+
+    /// Somebody outside has deleted what is there, by its path.
+    pub(crate) fn note_deleted(&mut self, target: &str) {
+        let is_it = |it: &&Value| {
+            let [space, name] = ["namespace", "name"].map(|field| text(&it["metadata"][field]));
+            Kind::Service.path(space, name) == target
+        };
+        let place = self.all(Kind::Service).find(is_it).map(key);
+        self.excused_services.extend(place);
     }
 
     /// Something was done to a pod that its job cannot help.
@@ -319,7 +329,7 @@ impl Witness {
         let Some(owner) = controller(object) else {
             return;
         };
-        if kind == Kind::Service && self.overdue.remove(&key(object)) {
+        if kind == Kind::Service && self.excused_services.remove(&key(object)) {
             let life = self.jobs.entry(owner.to_owned()).or_default();
             life.service_revision.get_or_insert(revision(object));
             return;

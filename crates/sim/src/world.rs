@@ -14,6 +14,7 @@ mod sidecar;
 mod streams;
 mod strike;
 mod trouble;
+mod unserved;
 mod volumes;
 
 use std::collections::{BTreeMap, BTreeSet};
@@ -349,7 +350,7 @@ impl World {
     }
 
     /// The driver stands still after `ms` milliseconds from now and another takes over; what it had
-    /// on its way arrives `late_ms` after that.
+    /// on its way arrives `late_ms` after that. Of several it goes on after a minute.
     pub fn supplant(&mut self, ms: i64, late_ms: i64) {
         self.push(self.now.plus_ms(ms), Event::Supplant(late_ms));
     }

@@ -17,6 +17,9 @@ use crate::logbook::Logbook;
 use crate::witness::Witness;
 use api::call::WatchLine;
 
+/// A driver that another takes over from stands still for so long.
+const STILL_MS: i64 = 60_000;
+
 /// One driver.
 pub(super) struct Replica {
     pub(super) driver: Driver,
@@ -149,6 +152,7 @@ impl World {
             }
             self.check(at);
             let Some((id, request)) = request else { break };
+            self.check_served(at, &request);
             let life = self.replicas[at].life;
             if is_sign_of_life(&request) {
                 self.signs_of_life.insert((life, id));
@@ -215,11 +219,20 @@ impl World {
         }
     }
 
+    /// What a driver has on its way arrives late, under another: one that begins now, or, of several, the
+    /// one that is granted the Lease while it stands still for a minute.
     pub(super) fn take_over(&mut self, at: usize, late_ms: i64) {
         for intent in self.writes_on_their_way(at) {
             self.push(self.now.plus_ms(late_ms), Event::Late(intent));
         }
-        self.start_again(at, "another driver takes over");
+        if self.replicas.len() < 2 {
+            self.start_again(at, "another driver takes over");
+            return;
+        }
+        self.stand_still(at, STILL_MS);
+        for name in self.node_names() {
+            self.excuse(&name, STILL_MS);
+        }
     }
 
     /// The driver does nothing for so long, and does not know. One that stands still already goes on

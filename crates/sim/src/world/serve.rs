@@ -402,6 +402,9 @@ impl World {
             self.lease_writes += u64::from((200..300).contains(&response.code));
             return response;
         }
+        if who == "user" && call.method == "DELETE" && (200..300).contains(&response.code) {
+            self.witness.note_deleted(&call.target);
+        }
         self.counts.add(who, call);
         self.transcript
             .write(self.settings.begins, self.now, who, call, &response);

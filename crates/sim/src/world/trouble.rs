@@ -161,14 +161,7 @@ impl World {
         }
         self.struck(Fault::TwoLeaders, "");
         let late_ms = self.draw_ms(Fault::TwoLeaders, 20_000, 60_000);
-        for intent in self.writes_on_their_way(at) {
-            self.push(self.now.plus_ms(late_ms), Event::Late(intent));
-        }
-        self.stand_still(at, 60_000);
-        let names: Vec<String> = self.node_names();
-        for name in names {
-            self.excuse(&name, 60_000);
-        }
+        self.take_over(at, late_ms);
     }
 
     /// One of the kinds that a cluster has by definitions is not served to the drivers for a while.

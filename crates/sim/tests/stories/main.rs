@@ -4,6 +4,7 @@
 mod asked;
 mod asking;
 mod chips;
+mod deposed;
 mod drivers;
 mod foretold;
 mod journey;
@@ -18,5 +19,6 @@ mod rehearsed_devices;
 mod rehearsed_waits;
 mod seeds;
 mod trace;
+mod unserved;
 mod work;
 mod written;

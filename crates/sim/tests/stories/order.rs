@@ -8,7 +8,7 @@ use std::thread;
 use api::kind::Kind;
 use api::quantity::{Format, Quantity};
 use serde_json::{Value, json};
-use sim::{Fault, Faults, Settings, World};
+use sim::{Fault, Faults, Settings};
 
 use crate::asked::{asked, print};
 use crate::plane::world;
@@ -17,8 +17,8 @@ use crate::plane::world;
 const JOBS: u64 = 100;
 /// Jobs of one world: few, since whoever watches it looks through all of them.
 const JOBS_AT_ONCE: u64 = 200;
-const APART_MS: i64 = 1_000;
-const MINUTE_MS: i64 = 60_000;
+pub const APART_MS: i64 = 1_000;
+pub const MINUTE_MS: i64 = 60_000;
 
 /// What goes wrong: slow wires, conflicts and crashes most of all, and what hides a Service from whoever
 /// made it.
@@ -38,7 +38,8 @@ const RATES: [(Fault, u64); 13] = [
     (Fault::WatchDrop, 200),
 ];
 
-fn faulty(seed: u64, jobs: u64) -> World {
+/// The settings of a world in which that goes wrong until a while after so many jobs have come.
+pub fn faulty(seed: u64, jobs: u64) -> Settings {
     let mut settings = Settings::new(seed);
     settings.latency_ms_max = [2, 20, 200][(seed % 3) as usize];
     settings.log_every_ms = None;
@@ -53,7 +54,7 @@ fn faulty(seed: u64, jobs: u64) -> World {
     for (fault, rate) in RATES {
         settings.faults.set(fault, rate);
     }
-    world(settings)
+    settings
 }
 
 /// A job of one pod, which has a name.
@@ -126,7 +127,7 @@ fn play_all(first: u64, jobs: u64) -> (u64, Sum) {
 
 /// Plays one world to its end; every pod of it is held against its job's Service when it is made.
 fn play(seed: u64, jobs: u64, sum: &mut Sum) {
-    let mut world = faulty(seed, jobs);
+    let mut world = world(faulty(seed, jobs));
     for at in 0..jobs {
         let ms = i64::try_from(at).expect("they are few") * APART_MS;
         let target = Kind::VcJob.path("default", "");
