@@ -213,18 +213,10 @@ impl<'a> View<'a> {
         step.intents.extend(patch);
         step.intents.extend(self.news());
         let (phase, before) = (new.state.phase, old.state.phase);
-        match phase {
-            FlowPhase::Succeed if phase != before => {
-                step.counters.push(("jobflow_succeed_phase_count", 1));
-            }
-            FlowPhase::Failed if phase != before => {
-                step.counters.push(("jobflow_failed_phase_count", 1));
-            }
-            // Only once the success is written down: afterwards nothing would tell of it.
-            FlowPhase::Succeed if self.it.spec.job_retain_policy == RetainPolicy::Delete => {
-                step.intents.extend(self.removals());
-            }
-            _ => {}
+        // Only once the success is written down: afterwards nothing would tell of it.
+        let is_told = phase == FlowPhase::Succeed && phase == before;
+        if is_told && self.it.spec.job_retain_policy == RetainPolicy::Delete {
+            step.intents.extend(self.removals());
         }
         if !is_over(phase) {
             self.start(&mut step);

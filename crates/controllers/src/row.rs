@@ -119,8 +119,6 @@ pub struct Step {
     pub wake_at: Option<Time>,
     /// How the key stands once the intents are performed.
     pub outcome: Outcome,
-    /// Metric increments of this decision: name and amount.
-    pub counters: Vec<(&'static str, u64)>,
     /// Whether it lets rest what there is to tell.
     pub rests: bool,
 }
@@ -170,7 +168,6 @@ impl Step {
             intents: Vec::new(),
             wake_at: None,
             outcome: Outcome::Idle,
-            counters: Vec::new(),
             rests: false,
         }
     }

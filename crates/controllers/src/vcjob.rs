@@ -191,7 +191,6 @@ fn step(inputs: &Inputs<'_>) -> Step {
     let mut step = Step::idle().or_wake_at(next.wake_at);
     step = step.or_wake_at(held).or_wake_at(rest);
     step.rests = rest.is_some();
-    step.counters = next.counters;
     let difference = match is_told || step.rests {
         true => None,
         false => write::merge_difference(&json!(job.status), &json!(next.status)),

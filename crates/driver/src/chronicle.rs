@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 
 use api::time::Time;
 use engine::{Listener, Milestone, Outcome};
-use model::{GangId, GangPhase, Plan, Tables, WriteId};
+use model::{Gang, GangId, GangPhase, Plan, Tables, WriteId};
 
 use crate::recent::Recent;
 use crate::timings::{Stage, Timed, Timings};
@@ -37,7 +37,8 @@ pub(crate) struct Looks {
 pub struct Attempts {
     /// Tasks for which a node was sought and found.
     pub placed: u64,
-    /// Tasks for which a node was sought in a cycle that found none.
+    /// Tasks that a look at their gang left without a node, once for each look; none of a gang that was not
+    /// let in yet, or that waits for its own objects: for these nobody seeks a node.
     pub refused: u64,
     /// Binds that came to nothing.
     pub failed: u64,
@@ -56,6 +57,8 @@ pub(crate) struct Chronicle {
     timings: Timings,
     attempts: Attempts,
     gangs: Recent<GangId, Looks>,
+    /// Gangs of the cycle that goes on of which tasks wait for a node.
+    wanting: Vec<GangId>,
     binds: BTreeMap<WriteId, Moments>,
     /// The stopwatch when the cycle began, and at the last milestone.
     began: u64,
@@ -79,14 +82,21 @@ impl Listener for Chronicle {
     }
 
     fn found(&mut self, gang: GangId, outcome: Option<&Outcome>) {
-        match outcome {
-            None | Some(Outcome::Entered | Outcome::Whole | Outcome::Extras(..)) => {}
+        let (is_in_vain, wants_nodes) = match outcome {
+            None | Some(Outcome::Entered | Outcome::Whole) => return,
+            Some(Outcome::Extras(..)) => (false, true),
+            Some(Outcome::WaitsForObjects(_)) => (true, false),
             Some(
-                Outcome::WaitsForObjects(_)
-                | Outcome::WaitsForPromise(_)
+                Outcome::WaitsForPromise(_)
                 | Outcome::WaitsForRoom(..)
                 | Outcome::WaitsForShares(_),
-            ) => self.gangs.touch(&gang).in_vain += 1,
+            ) => (true, true),
+        };
+        if is_in_vain {
+            self.gangs.touch(&gang).in_vain += 1;
+        }
+        if wants_nodes {
+            self.wanting.push(gang);
         }
     }
 }
@@ -99,6 +109,7 @@ impl Chronicle {
             timings: Timings::default(),
             attempts: Attempts::default(),
             gangs: Recent::new(GANGS_MAX),
+            wanting: Vec::new(),
             binds: BTreeMap::new(),
             began: 0,
             passed: 0,
@@ -111,20 +122,17 @@ impl Chronicle {
         self.attempts = before.attempts;
     }
 
-    /// A cycle is over that took so long and sought nodes for so many tasks.
-    pub(crate) fn planned(
-        &mut self,
-        (tables, plan): (&Tables, &Plan),
-        (micros, sought): (u64, u64),
-        now: Time,
-    ) {
+    /// A cycle is over that took so long.
+    pub(crate) fn planned(&mut self, (tables, plan): (&Tables, &Plan), micros: u64, now: Time) {
         self.timings.observe(Timed::Cycle, "", micros);
         if self.serves_agents {
             self.timings.observe(Timed::WorkerCycle, "", micros);
         }
-        let placed = plan.places.len() as u64;
-        self.attempts.placed += placed;
-        self.attempts.refused += sought.saturating_sub(placed);
+        self.attempts.placed += plan.places.len() as u64;
+        for gang in self.wanting.drain(..) {
+            let gang = tables.find_gang(gang);
+            self.attempts.refused += gang.map_or(0, |gang| homeless(tables, gang));
+        }
         for place in &plan.places {
             let task = tables.task(place.task);
             if let Some(gang) = task.gang {
@@ -226,6 +234,21 @@ impl Chronicle {
         let took = between(created, now);
         self.timings.observe(Timed::Pod, stage.word(), took);
     }
+}
+
+/// Tasks of a gang that want a node and have none, be it that they are promised one. For those that are gated
+/// nobody seeks one: where there are any, which is rare, tasks are looked at one by one.
+fn homeless(tables: &Tables, gang: &Gang) -> u64 {
+    if gang.phase() == GangPhase::Pending {
+        return 0;
+    }
+    if gang.gated.is_zero() && gang.queue_gated == 0 {
+        return u64::from(gang.census.waiting());
+    }
+    let tasks = gang.tasks.iter().map(|id| tables.task(*id));
+    tasks
+        .filter(|it| it.phase.is_waiting() && !it.gated)
+        .count() as u64
 }
 
 /// Microseconds from one to the other; none where a clock goes backwards.

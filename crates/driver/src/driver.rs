@@ -521,9 +521,6 @@ impl Driver {
         let name = controller.name;
         self.tell_step(name, &work.key, &step);
         let controller = &self.settings.controllers[usize::from(work.row)];
-        for (name, amount) in step.counters {
-            *self.metrics.counters.entry(name).or_default() += amount;
-        }
         let counts = self.metrics.controllers.entry(controller.name).or_default();
         counts.steps += 1;
         let standing = match step.outcome {

@@ -8,8 +8,6 @@ use std::sync::Arc;
 pub struct Metrics {
     /// By controller.
     pub controllers: BTreeMap<&'static str, ControllerCounts>,
-    /// Metric increments that steps asked for, by name.
-    pub counters: BTreeMap<&'static str, u64>,
     /// Writes that are over, by verb (`bind`, `create`, `delete`, `patch`) and end (`done`,
     /// `outdated`, `failed`).
     pub writes: BTreeMap<(&'static str, &'static str), u64>,

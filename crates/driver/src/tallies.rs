@@ -119,7 +119,9 @@ impl Tallies {
     pub(crate) fn changed(&mut self, change: &Change, mirror: &Mirror, now: Time) {
         if let (Some(before), Some(after)) = (change.before::<Job>(), change.after::<Job>()) {
             let phase = after.status.state.phase;
-            if before.status.state.phase != phase {
+            if change.is_recreation() {
+                self.jobs.remove(&change.key);
+            } else if before.status.state.phase != phase {
                 self.job_turned(&change.key, after, phase);
             }
             self.job_blocked(before, after);
@@ -132,6 +134,7 @@ impl Tallies {
         }
         if let (Some(before), Some(after)) = (change.before::<JobFlow>(), change.after::<JobFlow>())
             && before.status.state.phase != after.status.state.phase
+            && !change.is_recreation()
         {
             let namespace = || change.key.namespace.clone();
             match after.status.state.phase {
@@ -397,5 +400,69 @@ mod tests {
             "{blocked:?}"
         );
         assert!(tallies.blocked(None).contains(&("QueueNotFound", None, 2)));
+    }
+
+    /// An object of this uid goes through these phases, of which the tallies hear. Its name is the same
+    /// without primes.
+    fn lives(tallies: &mut Tallies, mirror: &mut Mirror, of: (Kind, &str), phases: &[&str]) {
+        let (kind, uid) = of;
+        let name = uid.trim_end_matches('\'');
+        for phase in phases {
+            let object = json!({
+                "metadata": { "name": name, "uid": uid },
+                "spec": { "queue": format!("q-{phase}") },
+                "status": { "state": { "phase": phase } },
+            });
+            let revision = mirror.seen(kind) + 1;
+            let change = put_at(mirror, kind, (0, revision), object);
+            tallies.changed(&change, mirror, Time::from_seconds(1));
+        }
+    }
+
+    #[test]
+    fn ends_of_jobs_are_counted_until_they_are_deleted() {
+        let (mut mirror, mut tallies) = (nothing(), Tallies::default());
+        let mut live = |name, phases: &[&str]| {
+            lives(&mut tallies, &mut mirror, (Kind::VcJob, name), phases);
+        };
+        // What ended before it was seen is not counted, nor what changes after an end.
+        live("old", &["Failed", "Failed"]);
+        live("going", &["Pending", "Running", "Aborted", "Terminated"]);
+        live("train", &["Running", "Failed", "Failed", "Restarting"]);
+        live("train", &["Running", "Failed", "Pending", "Completed"]);
+        // One that was deleted and made anew between two looks begins with nothing.
+        live("anew", &["Running", "Failed"]);
+        live("anew'", &["Completed", "Completed"]);
+        let key = ObjectKey::new(Kind::VcJob, "ml", "train");
+        let ends = JobEnds {
+            queue: "q-Completed".into(),
+            completed: 1,
+            failed: 2,
+        };
+        assert_eq!(tallies.jobs(), [(key, ends)]);
+        let gone = json!({ "metadata": {
+            "name": "train", "namespace": "ml", "uid": "train", "resourceVersion": "999",
+        } });
+        let gone = mirror.delete(Kind::VcJob, &gone.to_string());
+        let gone = gone.expect("it can be read").expect("it was there");
+        tallies.changed(&gone, &mirror, Time::from_seconds(2));
+        assert_eq!(tallies.jobs(), []);
+        assert_eq!(tallies.forgotten(), 0);
+    }
+
+    #[test]
+    fn ends_of_flows_are_counted_by_namespace() {
+        let (mut mirror, mut tallies) = (nothing(), Tallies::default());
+        let mut live = |name, phases: &[&str]| {
+            lives(&mut tallies, &mut mirror, (Kind::JobFlow, name), phases);
+        };
+        live("old", &["Succeed", "Succeed"]);
+        live("going", &["Pending", "Running", "Terminating"]);
+        live("well", &["Running", "Succeed", "Succeed"]);
+        live("badly", &["Running", "Failed", "Failed"]);
+        live("again", &["Running", "Failed"]);
+        live("anew", &["Running"]);
+        live("anew'", &["Succeed"]);
+        assert_eq!(tallies.flows(), [("ml".into(), (1, 2))]);
     }
 }

@@ -26,16 +26,15 @@ pub enum Scale {
 }
 
 impl Scale {
-    /// The ends in milliseconds, ascending: Prometheus' `ExponentialBucketsRange` and
-    /// `ExponentialBuckets`.
+    /// The ends in milliseconds, ascending: those of client_golang's `ExponentialBucketsRange` and
+    /// `ExponentialBuckets` to the last digit, because Prometheus adds up by the text of an end.
     pub fn ends(self) -> Vec<f64> {
         match self {
             Scale::Between { first, last, count } => {
                 let steps = f64::from(count.saturating_sub(1).max(1));
-                let factor = (last / first).powf(1.0 / steps);
-                (0..count)
-                    .map(|at| first * factor.powf(f64::from(at)))
-                    .collect()
+                // As Go's `math.Pow` has a power below a half.
+                let factor = ((last / first).ln() * (1.0 / steps)).exp();
+                (0..count).map(|at| first * power(factor, at)).collect()
             }
             Scale::Doubling { first, count } => {
                 let ends = std::iter::successors(Some(first), |end| Some(end * 2.0));
@@ -43,6 +42,20 @@ impl Scale {
             }
         }
     }
+}
+
+/// A whole power, multiplied in the order of Go's `math.Pow`: by squares, the lowest bit first. Each
+/// product is rounded, so that another order has other last digits.
+fn power(base: f64, mut exponent: u16) -> f64 {
+    let (mut product, mut square) = (1.0, base);
+    while exponent != 0 {
+        if exponent & 1 == 1 {
+            product *= square;
+        }
+        square *= square;
+        exponent >>= 1;
+    }
+    product
 }
 
 /// What is timed.
@@ -178,7 +191,7 @@ pub struct Timings(BTreeMap<(Timed, &'static str), Histogram>);
 impl Timings {
     /// Something took so many microseconds. `label` tells apart what is timed alike; empty where nothing
     /// is to be told apart.
-    pub(crate) fn observe(&mut self, what: Timed, label: &'static str, micros: u64) {
+    pub fn observe(&mut self, what: Timed, label: &'static str, micros: u64) {
         let histogram = self.0.entry((what, label));
         let histogram = histogram.or_insert_with(|| Histogram::new(what.scale()));
         histogram.observe(micros);
@@ -202,15 +215,44 @@ impl Timings {
 mod tests {
     use super::*;
 
+    const ENDS: &str = include_str!("timings/ends.txt");
+
     #[test]
-    fn ends_are_those_of_prometheus() {
-        let cycle = Timed::Cycle.scale().ends();
-        assert_eq!(cycle.len(), 20);
-        assert!((cycle[0] - 1.0).abs() < 1e-9 && (cycle[19] - 5_000.0).abs() < 1e-6);
-        // 5000^(1/19) by hand: e^(8.517193/19) = e^0.448273 = 1.565606.
-        assert!((cycle[1] - 1.565_606).abs() < 1e-5, "{}", cycle[1]);
-        let worker = Timed::WorkerCycle.scale().ends();
-        assert_eq!((worker[0], worker[1], worker[14]), (5.0, 10.0, 81_920.0));
+    fn ends_are_written_as_by_prometheus_library_for_go() {
+        let scales = [
+            Timed::Cycle,
+            Timed::Opening,
+            Timed::Plugin,
+            Timed::Action,
+            Timed::Gang,
+            Timed::Pod,
+            Timed::Stage,
+            Timed::WorkerCycle,
+            Timed::PodMade,
+            Timed::ServiceToPod,
+            Timed::ServiceToNames,
+        ];
+        let name = |scale| match scale {
+            Scale::Between { first, last, count } => format!("{first}..{last} x{count}"),
+            Scale::Doubling { first, count } => format!("{first}*2^n x{count}"),
+        };
+        let scales = scales.map(Timed::scale);
+        let told: BTreeMap<String, Vec<String>> = scales
+            .into_iter()
+            .map(|scale| {
+                let ends = scale.ends().into_iter().map(|end| end.to_string());
+                (name(scale), ends.collect())
+            })
+            .collect();
+        let blocks = ENDS.split("\n\n").skip(1);
+        let written: BTreeMap<String, Vec<String>> = blocks
+            .filter_map(|block| block.split_once('\n'))
+            .map(|(name, ends)| {
+                let ends = ends.split_whitespace().map(ToOwned::to_owned);
+                (name.to_owned(), ends.collect())
+            })
+            .collect();
+        assert_eq!(told, written);
     }
 
     #[test]

@@ -1,5 +1,11 @@
 //! Figures of a plane: what is told of queues, gangs, cycles and jobs, and what it leaves as it was.
 
+#[path = "counting/attempts.rs"]
+mod attempts;
+#[path = "counting/cards.rs"]
+mod cards;
+#[path = "counting/queues.rs"]
+mod queues;
 mod world;
 
 use api::core::Pod;
@@ -11,7 +17,7 @@ use driver::census::{Census, JobFigures};
 use driver::timings::Timed;
 use mirror::{Change, Mirror};
 use serde_json::json;
-use world::planes::{plane, pod};
+use world::planes::{placing, plane, pod};
 use world::{World, settings};
 
 const CONF: &str = "
@@ -123,6 +129,26 @@ fn each_stage_of_a_pod_is_timed_once() {
         assert!(count(Timed::Action, action) > 0, "{action}");
     }
     assert!(count(Timed::Plugin, "capacity") > 0);
+    // One gang has started, and nobody serves agents.
+    assert_eq!(count(Timed::Gang, ""), 1);
+    assert_eq!(count(Timed::WorkerCycle, ""), 0);
+}
+
+#[test]
+fn cycles_of_who_places_pods_one_by_one_are_timed_apart() {
+    let mut settings = placing(CONF);
+    let engine = settings.engine.as_mut().expect("it decides");
+    engine.agent_scheduler_names = vec!["agent-scheduler".into()];
+    let mut world = World::new(settings);
+    world.put_queues();
+    pod(&mut world, "first", 3, None);
+    world.pass_ms(2_000);
+    let cycles = world.driver.cycles();
+    let timings = census(&mut world).timings;
+    for what in [Timed::Cycle, Timed::WorkerCycle] {
+        let (_, histogram) = timings.of(what).next().expect("there were cycles");
+        assert_eq!(histogram.cumulated().last(), Some(cycles), "{what:?}");
+    }
 }
 
 /// S2.8: from a job's Service to each of its pods, and until DNS knows it. The job is served as it should be.
@@ -134,7 +160,8 @@ fn s2_8_the_gaps_after_a_service_are_timed() {
         "name": "w", "replicas": 2,
         "template": { "spec": { "containers": [{ "name": "main" }] } },
     });
-    let job = json!({ "spec": {
+    let born = json!({ "creationTimestamp": world.now.seconds_text() });
+    let job = json!({ "metadata": born, "spec": {
         "queue": "default", "minAvailable": 2, "plugins": { "svc": [] }, "tasks": [task],
     } });
     world.put_object(Kind::VcJob, "job", &job);
@@ -155,6 +182,7 @@ fn s2_8_the_gaps_after_a_service_are_timed() {
         let told = histogram.map(|(_, it)| (it.cumulated().last(), it.micros() / 1_000_000));
         told.unwrap_or_default()
     };
+    assert_eq!(seconds(Timed::PodMade), (Some(2), 2 * 61));
     assert_eq!(seconds(Timed::ServiceToPod), (Some(2), 2 * 60));
     assert_eq!(seconds(Timed::ServiceToNames), (Some(1), 61));
     assert_eq!(census.metrics.service_inversions, 0);

@@ -127,7 +127,7 @@ impl World {
         std::mem::take(&mut self.printed)
     }
 
-    /// `apart`, `busy`, `calm`, `answer=topic: words`, `meanwhile=command` (is performed while questions are on their way), `shard=flag`, `unheard=Job`, `heard`, `barred=Job why` (none is made), `kept=Job why` (none is deleted), `fixed=Job why` (none is patched, but in its status), `open`, `lifted` (which nobody hears of), `service_accounts`, `native_groups`, `first_status_waits`, `gate=slice`, `gate=dns`.
+    /// `apart`, `busy`, `calm`, `answer=topic: words`, `meanwhile=command` (is performed while questions are on their way), `shard=flag`, `unheard=Job`, `heard`, `barred=Job why` (none is made), `kept=Job why` (none is deleted), `fixed=Job why` (none is patched, but in its status), `open`, `lifted` (which nobody hears of), `service_accounts`, `native_groups`, `first_status_waits`, `gate=slice`, `gate=dns`, `inherit=false`.
     pub(crate) fn set(&mut self, setting: &str) {
         match setting {
             "apart" => self.is_apart = true,
@@ -146,6 +146,7 @@ impl World {
                 self.settings.first_status_ms = Settings::default().first_status_ms;
             }
             "gate=slice" => self.settings.service_gate = crate::ServiceGate::EndpointSlice,
+            "inherit=false" => self.settings.inherit_owner_annotations = false,
             "peers" => self.settings.peers.is_usual = true,
             "gate=dns" => self.settings.service_gate = crate::ServiceGate::DnsAnswer,
             other => match other.split_once('=') {

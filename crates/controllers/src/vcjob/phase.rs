@@ -47,7 +47,8 @@ pub(super) fn moved(job: &Job, action: BusAction, target: &LastKill) -> Option<M
     let phase = job.status.state.phase;
     let is_retry = phase != Restarting;
     // Where no attempt is left, the pods that have ended stay, so that they can be looked at.
-    let is_last = job.status.retry_count + i32::from(is_retry) >= max_retry(job);
+    let retries = job.status.retry_count.saturating_add(i32::from(is_retry));
+    let is_last = retries >= max_retry(job);
     let restart = |kill| {
         Some(Move {
             phase: Restarting,

@@ -14,9 +14,14 @@ use api::volcano::{
 use mirror::Mirror;
 
 use super::delay::{Notes, Subject};
+use super::ranges::Ranges;
 use super::restart::LastKill;
 use super::roster::{Member, Roster, Standing, retry_of, version_of};
 use super::{counted::Counted, kept, marked, pods};
+
+/// So many pods of a task that have gone are looked at in one step, and so many indices for them. A status may name
+/// any number; of what is beyond, the first action tells the same.
+const LOST_MAX: usize = 100_000;
 
 /// Something that happened, seen from the job.
 #[derive(Clone, Debug)]
@@ -181,20 +186,22 @@ pub(super) fn lost(mirror: &Mirror, job: &Job, roster: &Roster, task: &Task) -> 
     let (former, current): (Vec<&Member>, Vec<&Member>) =
         here.partition(|member| is_former(job, member));
     let count = |pods: &[&Member]| i64::try_from(pods.len()).unwrap_or(i64::MAX);
-    let kept = kept::of(&job.status, &task.name).unwrap_or_else(|| count(&former));
-    let fewer = usize::try_from(known - kept - count(&current)).unwrap_or(0);
+    let kept = kept::of(&job.status, &task.name).map_or_else(|| count(&former), |kept| kept.max(0));
+    let fewer = known.saturating_sub(kept).saturating_sub(count(&current));
+    let fewer = usize::try_from(fewer).unwrap_or(0).min(LOST_MAX);
     let mut here: Vec<u32> = current.iter().map(|member| member.index).collect();
     here.sort_unstable();
+    let missing_of = |told: &Ranges| told.without(&here).take(LOST_MAX).collect();
     let indices = match Counted::of(&job.status, &task.name) {
         Counted::Number => None,
-        Counted::Listed(listed) => Some(listed.without(&here)),
+        Counted::Listed(listed) => Some(missing_of(&listed)),
         // A status by somebody who lists nobody may count others: those that are away for a reason that is
         // known are none whom it does.
         Counted::First(_) if !former.is_empty() => None,
         Counted::First(first) => {
             let kill = LastKill::of(&job.status);
             let restarts = job.status.state.phase == JobPhase::Restarting;
-            let mut missing = first.without(&here);
+            let mut missing: Vec<u32> = missing_of(&first);
             missing.retain(|index| {
                 let name = pods::name(job, task, *index);
                 let partition = pods::partition(task, *index);
@@ -300,7 +307,8 @@ fn evicted<'a>(
     let holes = |wanted: Hole| {
         let holes = all
             .clone()
-            .filter(move |index| taken.binary_search(index).is_err());
+            .filter(move |index| taken.binary_search(index).is_err())
+            .take(LOST_MAX);
         holes.filter_map(move |index| {
             let name = pods::name(job, task, index);
             let partition = pods::partition(task, index);
@@ -331,7 +339,7 @@ fn gone_since(pod: &Pod) -> Option<Time> {
     let meta = &pod.metadata;
     let grace = meta.deletion_grace_period_seconds.unwrap_or(0);
     let asked = meta.deletion_timestamp?;
-    Some(asked.plus_ms(-grace.saturating_mul(1_000)))
+    Some(asked.plus_ms(grace.saturating_mul(-1_000)))
 }
 
 fn happenings<'a>(

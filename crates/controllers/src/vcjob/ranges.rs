@@ -1,6 +1,6 @@
 //! Indices of a task as a status lists them: ranges with both ends, as text (`0,3-5`).
 
-/// Indices in order, as ranges with both ends.
+/// Indices in order, as ranges with both ends that do not touch.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(super) struct Ranges(Vec<(u32, u32)>);
 
@@ -29,13 +29,23 @@ impl Ranges {
         )
     }
 
-    /// Reads them; what cannot be understood is nothing.
+    /// Reads them, in whatever order they stand; what cannot be understood is nothing.
     pub(super) fn parse(text: &str) -> Ranges {
         let ranges = text.split(',').filter_map(|range| {
             let (first, last) = range.split_once('-').unwrap_or((range, range));
-            Some((first.parse().ok()?, last.parse().ok()?))
+            let (first, last) = (first.parse().ok()?, last.parse().ok()?);
+            (first <= last).then_some((first, last))
         });
-        Ranges(ranges.collect())
+        let mut ranges: Vec<(u32, u32)> = ranges.collect();
+        ranges.sort_unstable();
+        let mut apart: Vec<(u32, u32)> = Vec::new();
+        for (first, last) in ranges {
+            match apart.last_mut() {
+                Some((_, end)) if first <= end.saturating_add(1) => *end = last.max(*end),
+                _ => apart.push((first, last)),
+            }
+        }
+        Ranges(apart)
     }
 
     /// Writes them.
@@ -64,14 +74,14 @@ impl Ranges {
 
     /// Whether an index is one of them.
     pub(super) fn has(&self, index: u32) -> bool {
-        let mut ranges = self.0.iter();
-        ranges.any(|(first, last)| (*first..=*last).contains(&index))
+        let at = self.0.partition_point(|(_, last)| *last < index);
+        self.0.get(at).is_some_and(|(first, _)| *first <= index)
     }
 
-    /// The indices that are none of others, which are in order.
-    pub(super) fn without(&self, others: &[u32]) -> Vec<u32> {
+    /// The indices that are none of others, which are in order. Whoever may write a status can name billions in a
+    /// few letters: none is made up before it is asked for.
+    pub(super) fn without(&self, others: &[u32]) -> impl Iterator<Item = u32> {
         let all = self.0.iter().flat_map(|(first, last)| *first..=*last);
         all.filter(|index| others.binary_search(index).is_err())
-            .collect()
     }
 }

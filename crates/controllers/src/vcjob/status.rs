@@ -43,8 +43,6 @@ pub(super) struct Next {
     pub(super) is_moved: bool,
     /// When a delayed policy is due.
     pub(super) wake_at: Option<Time>,
-    /// Metric increments.
-    pub(super) counters: Vec<(&'static str, u64)>,
 }
 
 /// What is to become of a job's commands, which are taken one after the other in their order.
@@ -137,7 +135,6 @@ pub(super) fn next(view: &View<'_>, obstacle: Option<&Obstacle>) -> Next {
         notes: Vec::new(),
         is_moved: false,
         wake_at: None,
-        counters: Vec::new(),
     };
     let status = &mut next.status;
     if status.state.phase == JobPhase::Unset {
@@ -439,8 +436,11 @@ fn apply(next: &mut Next, change: Move) {
     let status = &mut next.status;
     let is_whole = change.kill == LastKill::None || change.kill.is_whole();
     status.state.phase = change.phase;
-    status.version += i32::from(is_whole);
-    status.retry_count += i32::from(change.is_retry);
+    // Others may have written any number there.
+    status.version = status.version.saturating_add(i32::from(is_whole));
+    status.retry_count = status
+        .retry_count
+        .saturating_add(i32::from(change.is_retry));
     if is_whole {
         Notes::default().write(status);
     }
@@ -610,11 +610,6 @@ fn stamp(view: &View<'_>, next: &mut Next) {
             last_transition_time: Some(now),
             rest: Default::default(),
         });
-        match phase {
-            JobPhase::Completed => next.counters.push(("job_completed_phase_count", 1)),
-            JobPhase::Failed => next.counters.push(("job_failed_phase_count", 1)),
-            _ => {}
-        }
     }
 }
 

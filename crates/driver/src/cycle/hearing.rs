@@ -36,7 +36,7 @@ impl Cycles {
     /// Has the engine decide, and takes down how that went.
     pub(super) fn decide(&mut self, mirror: &Mirror, now: Time) -> Plan {
         let at = model::Time::from_micros(now.micros());
-        let (began, sought) = ((self.stopwatch)(), self.engine.work().tasks);
+        let began = (self.stopwatch)();
         let mut hearing = Hearing {
             chronicle: &mut self.chronicle,
             verdicts: self.verdicts.as_mut(),
@@ -46,9 +46,7 @@ impl Cycles {
             verdicts.tell(mirror, &self.tables, &plan);
         }
         let took = (self.stopwatch)().saturating_sub(began);
-        let sought = self.engine.work().tasks - sought;
-        self.chronicle
-            .planned((&self.tables, &plan), (took, sought), now);
+        self.chronicle.planned((&self.tables, &plan), took, now);
         self.counts.cycle_micros += took;
         self.counts.cycles += 1;
         self.counts.places += plan.places.len() as u64;

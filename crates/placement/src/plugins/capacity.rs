@@ -376,22 +376,31 @@ impl Capacities {
         }
     }
 
+    /// A queue, in a tree with all below it.
+    fn queues_below<'a>(
+        &self,
+        tables: &'a Tables,
+        id: QueueId,
+    ) -> impl Iterator<Item = &'a Queue> + use<'a> {
+        let is_tree = self.is_tree;
+        let mut queues = vec![id];
+        std::iter::from_fn(move || {
+            let queue = tables.queue(queues.pop()?);
+            if is_tree {
+                queues.extend(&queue.children);
+            }
+            Some(queue)
+        })
+    }
+
     /// The gangs of a queue, in a tree with all below it.
     fn gangs_below<'a>(
         &self,
         tables: &'a Tables,
         id: QueueId,
     ) -> impl Iterator<Item = GangId> + use<'a> {
-        let is_tree = self.is_tree;
-        let mut queues = vec![id];
-        let next = move || {
-            let queue = tables.queue(queues.pop()?);
-            if is_tree {
-                queues.extend(&queue.children);
-            }
-            Some(queue.gangs.iter().copied())
-        };
-        std::iter::from_fn(next).flatten()
+        let queues = self.queues_below(tables, id);
+        queues.flat_map(|queue| queue.gangs.iter().copied())
     }
 
     /// The way to a queue from the top, with itself.
@@ -445,11 +454,20 @@ fn account(view: View<'_>, id: QueueId) -> Option<Account> {
     let queue = tables.queue(id);
     let (allocated, inqueue, _) = all.sums(queue);
     let share = all.share(view.tables, id);
-    let of_classes = tables.classes_held(id);
+    // In a tree a queue asks for what all below it do, as it holds what they hold.
+    let mut request = Vector::ZERO;
+    for below in all.queues_below(tables, id) {
+        request.add(&below.used_own);
+        request.add(&below.pending);
+    }
+    let mut allocated = allocated.clone();
+    if let Some(held) = tables.classes_held(id) {
+        allocated.add(held);
+        request.add(held);
+    }
     Some(Account {
-        allocated: of_classes.map_or_else(|| allocated.clone(), |held| allocated.plus(held)),
-        // Of those below it each tells its own.
-        request: queue.used_own.plus(&queue.pending),
+        allocated,
+        request,
         deserved: row.deserved.clone(),
         inqueue: inqueue.clone(),
         ceilings: Some((

@@ -55,6 +55,11 @@ impl Row {
         limit(tables, queue, kind, self.real.get(kind)).is_some_and(|limit| amount > limit)
     }
 
+    /// Whether the queue has all that it deserves.
+    fn is_all_had_by(&self, queue: &Queue) -> bool {
+        self.deserved.fits(&charged(queue))
+    }
+
     /// What its gangs have reserved without what cannot help them.
     fn reserved<'a>(&self, view: View<'_>, queue: &'a Queue) -> Cow<'a, Vector> {
         let is_too_much = |amounts: &Vector| {
@@ -177,13 +182,13 @@ fn overused(view: View<'_>, queue: QueueId) -> Option<Reason> {
         .entries()
         .any(|(kind, wish)| row.deserved.get(kind) < wish.min(total.get(kind)));
     let of = view.tables.queue(queue);
-    let has_all = limited && row.deserved.fits(&charged(of));
+    let has_all = limited && row.is_all_had_by(of);
     has_all.then(|| Reason::QueueOverused {
         queue: of.spec.name.clone(),
     })
 }
 
-/// A.2: a queue that asks for all that it gets is overused once it has it.
+/// A.2: a queue that has all that it deserves is overused, also where it asks for no more.
 fn account(view: View<'_>, id: QueueId) -> Option<Account> {
     let row = view.state.proportion.0.get(&id)?;
     let queue = view.tables.queue(id);
@@ -195,7 +200,7 @@ fn account(view: View<'_>, id: QueueId) -> Option<Account> {
         ceilings: None,
         share: view.state.proportion.share(view.tables, id),
         weight: Some(queue.spec.weight),
-        is_overused: overused(view, id).is_some(),
+        is_overused: row.is_all_had_by(queue),
     })
 }
 

@@ -7,7 +7,6 @@ use driver::timings::Timed;
 use driver::{LeaseStanding, Metrics};
 
 use super::exposition::{Family, Type, millionth};
-use super::volcano;
 use crate::usage::{Usage, usage};
 
 /// One metric without labels.
@@ -160,7 +159,6 @@ pub(super) fn tell(text: &mut String, census: &Census, is_complete: bool, now: T
     steps(text, metrics);
     troubles(text, metrics);
     writes(text, metrics);
-    counters(text, metrics);
     blocked(text, census);
     histograms(text, census);
     completeness(text, census, is_complete);
@@ -318,19 +316,6 @@ fn writes(text: &mut String, metrics: &Metrics) {
     }
 }
 
-/// What controllers count by themselves, but for what is told under upstream's name.
-fn counters(text: &mut String, metrics: &Metrics) {
-    for (name, count) in &metrics.counters {
-        let mut rows = volcano::ROWS.iter().copied().flatten();
-        if rows.any(|row| row.name == *name) {
-            continue;
-        }
-        let name = format!("katmai_{}", name.trim_start_matches("katmai_"));
-        let help = (Type::Counter, "Counted by a controller.");
-        Family::new(text, name, help, &[]).sample(&[], count);
-    }
-}
-
 /// Jobs that cannot go on, by the reason in their status.
 fn blocked(text: &mut String, census: &Census) {
     let labels = &["reason"];
@@ -459,10 +444,8 @@ mod tests {
         let vcjob = census.metrics.controllers.entry("vcjob").or_default();
         (vcjob.stuck, vcjob.write_failures) = (2, 40);
         (vcjob.ready, vcjob.retries) = (5, 7);
-        // One of upstream's is not told twice, one of ours has its prefix once.
         census.metrics.parts = ["vcjob", "scheduler"].into();
         census.metrics.is_leading = true;
-        census.metrics.counters = [("job_failed_phase_count", 2), ("katmai_made_total", 3)].into();
         tell(&mut text, &census, true, Time(0));
         for row in ROWS {
             assert!(
@@ -475,7 +458,6 @@ mod tests {
             "katmai_controller_keys_stuck{controller=\"vcjob\"} 2",
             "katmai_controller_write_failures_total{controller=\"vcjob\"} 40",
             "katmai_engine_cycles_total 3",
-            "katmai_made_total 3",
             "katmai_metrics_complete 1",
             "katmai_part_is_leading{part=\"scheduler\"} 1",
             "workqueue_depth{name=\"vcjob\"} 5",
@@ -483,7 +465,6 @@ mod tests {
         ] {
             assert!(text.lines().any(|it| it == line), "{line}: {text}");
         }
-        assert!(!text.contains("job_failed"), "{text}");
     }
 
     /// S1.11: whether it leads, the lease's name, transitions, and the time since the last renewal.

@@ -2,18 +2,19 @@
 //! and the alerts against the tables.
 
 mod expressions;
+mod golden;
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::time::Duration;
 
-use api::time::Time;
 use driver::census::Census;
 use driver::timings::{Scale, Timed};
 use serde_json::Value;
 use tokio::sync::{mpsc, watch};
 
-use super::{Described, MetricsPage, PREFIX, Scrape, described, page};
+use super::{Described, MetricsPage, PREFIX, Scrape, described};
 use crate::engine_loop::{Came, Counted};
+use expressions::Sample;
 
 const PAGE: &str = include_str!("../../../../docs/metrics.md");
 const DASHBOARD: &str = include_str!("../../../../deploy/grafana/katmai.json");
@@ -89,59 +90,81 @@ fn what_is_told_of_volcanos_metrics_is_what_its_table_says() {
     assert!(described().all(|row| !row.help.is_empty()));
 }
 
-/// Heads of a page: the type by name.
-fn heads(text: &str) -> BTreeMap<&str, &str> {
-    let lines = text.lines().filter_map(|line| line.strip_prefix("# TYPE "));
-    lines.filter_map(|line| line.split_once(' ')).collect()
+/// Metrics of a page: type and labels by name, as its samples have them.
+fn metrics_of(page: &str) -> BTreeMap<String, (String, String)> {
+    let mut found = BTreeMap::new();
+    for part in page.split("# TYPE ").skip(1) {
+        let mut lines = part.lines().filter(|line| !line.starts_with('#'));
+        let head = lines.next().expect("a head has a line");
+        let (name, kind) = head.split_once(' ').expect("it has a type");
+        let labels: BTreeSet<String> = lines.map(label_names).collect();
+        assert_eq!(labels.len(), 1, "{name}: {labels:?}");
+        let labels = labels.into_iter().collect();
+        found.insert(name.to_owned(), (kind.to_owned(), labels));
+    }
+    found
+}
+
+/// Names of a sample's labels, but not of the end of a bucket.
+fn label_names(sample: &str) -> String {
+    let inner = sample
+        .split_once('{')
+        .and_then(|(_, it)| it.split_once('}'));
+    let pairs = inner.map_or("", |(labels, _)| labels).split("\",");
+    let names = pairs.filter_map(|pair| Some(pair.split_once('=')?.0));
+    let names: Vec<&str> = names.filter(|name| *name != "le").collect();
+    names.join(", ")
 }
 
 #[test]
-fn what_is_told_beside_them_is_in_the_table_of_ours() {
-    let mut census = Census::default();
-    census.metrics.writes.insert(("bind", "done"), 1);
-    census.metrics.controllers.entry("vcjob").or_default().steps = 1;
-    census.metrics.parts = ["vcjob"].into();
-    census.blocked.push(("QueueNotFound", Some(1), 2));
-    census.leases.push(driver::LeaseStanding {
-        lease: api::intent::ObjectKey::new(api::kind::Kind::Lease, "ns", "a"),
-        is_held: true,
-        holder: "".into(),
-        transitions: 0,
-        renewed: None,
-        foreign: None,
-    });
-    let text = page(&census, true, Time(0));
-    // Without a sample a histogram has no head.
-    let histograms = super::ours::HISTOGRAMS.iter();
-    let histograms = histograms.map(|(name, ..)| (*name, super::Type::Histogram.word()));
-    let told: BTreeMap<String, String> = heads(&text)
-        .into_iter()
-        .chain(histograms)
-        .map(|(name, kind)| (name.to_owned(), kind.to_owned()))
-        .collect();
-    let table: BTreeMap<String, String> = rows("## Ours")
-        .into_iter()
-        .map(|row| (row[0].clone(), row[1].clone()))
-        .collect();
-    assert_eq!(told, table);
+fn samples_have_the_labels_of_the_tables() {
+    let told = metrics_of(&golden::full_page());
+    let ours = rows("## Ours").into_iter();
+    let ours = ours.map(|row| (row[0].clone(), (row[1].clone(), row[2].clone())));
+    let volcanos = wanted().into_iter();
+    let volcanos =
+        volcanos.map(|(name, (kind, labels, _))| (PREFIX.to_owned() + &name, (kind, labels)));
+    assert_eq!(told, ours.chain(volcanos).collect());
 }
 
-/// Names of metrics in an expression, as their samples are called.
-fn names(expression: &str) -> BTreeSet<&str> {
-    let is_part = |letter: char| letter.is_ascii_alphanumeric() || letter == '_';
-    let words = expression.split(|letter| !is_part(letter));
-    words
-        .filter(|word| word.starts_with(PREFIX) || word.starts_with("katmai_"))
-        .collect()
+/// What the tables say of samples, by their names.
+fn samples_of_tables() -> BTreeMap<String, Sample> {
+    let ours = rows("## Ours").into_iter();
+    let ours = ours.map(|row| (row[0].clone(), row));
+    let volcanos = rows("## Volcano's").into_iter();
+    let volcanos = volcanos
+        .filter(|row| !row[4].starts_with("absent: "))
+        .map(|row| (PREFIX.to_owned() + &row[0], row));
+    let mut found = BTreeMap::new();
+    for (name, row) in ours.chain(volcanos) {
+        let ends: &[&str] = match &*row[1] {
+            "histogram" => &["_bucket", "_count", "_sum"],
+            _ => &[""],
+        };
+        for end in ends {
+            let labels = row[2]
+                .split(", ")
+                .chain((*end == "_bucket").then_some("le"));
+            let labels = labels.filter(|label| !label.is_empty());
+            let sample = Sample {
+                labels: labels.map(ToOwned::to_owned).collect(),
+                text: row[row.len() - 1].clone(),
+            };
+            found.insert(format!("{name}{end}"), sample);
+        }
+    }
+    found
 }
 
-fn expressions() -> Vec<String> {
+/// Expressions of the dashboard and the alerts, each with the text that shows what it comes to.
+fn asked() -> Vec<(String, String)> {
     let dashboard: Value = serde_json::from_str(DASHBOARD).expect("it is JSON");
     let panels = dashboard["panels"].as_array().expect("it has panels");
     let targets = panels.iter().flat_map(|panel| panel["targets"].as_array());
-    let mut found: Vec<String> = targets
+    let text = |value: &Value| value.as_str().expect("it is a text").to_owned();
+    let mut found: Vec<(String, String)> = targets
         .flatten()
-        .map(|target| target["expr"].as_str().expect("it asks").to_owned())
+        .map(|target| (text(&target["expr"]), text(&target["legendFormat"])))
         .collect();
     let limits = api::yaml::Limits::MANIFESTS;
     let alerts = api::yaml::documents(ALERTS, limits).expect("it is YAML");
@@ -150,40 +173,13 @@ fn expressions() -> Vec<String> {
         .as_array()
         .expect("it has rules");
     for rule in rules {
-        assert!(rule["alert"].is_string() && rule["annotations"]["summary"].is_string());
-        found.push(rule["expr"].as_str().expect("it asks").to_owned());
+        assert!(rule["alert"].is_string());
+        let told = &rule["annotations"];
+        let told = format!("{} {}", text(&told["summary"]), text(&told["description"]));
+        found.push((text(&rule["expr"]), told));
     }
     assert!(found.len() > rules.len(), "both ask");
     found
-}
-
-#[test]
-fn dashboard_and_alerts_ask_for_metrics_that_there_are() {
-    let mut samples: BTreeSet<String> = rows("## Ours")
-        .into_iter()
-        .map(|row| row[0].clone())
-        .collect();
-    for row in described() {
-        match row.kind {
-            super::Type::Histogram => {
-                for end in ["bucket", "count", "sum"] {
-                    samples.insert(format!("{PREFIX}{}_{end}", row.name));
-                }
-            }
-            _ => {
-                samples.insert(format!("{PREFIX}{}", row.name));
-            }
-        }
-    }
-    for expression in expressions() {
-        let asked = names(&expression);
-        assert!(!asked.is_empty(), "{expression}");
-        for name in asked {
-            assert!(samples.contains(name), "{name} in {expression}");
-        }
-        let opened = expression.matches('(').count();
-        assert_eq!(opened, expression.matches(')').count(), "{expression}");
-    }
 }
 
 fn a_page() -> (MetricsPage, mpsc::Receiver<Came>) {

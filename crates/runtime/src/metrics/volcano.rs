@@ -191,7 +191,7 @@ const CYCLES: &[Row] = &[
     counter(
         "schedule_attempts_total",
         &["result"],
-        "Tasks for which a node was sought, by what came of it.",
+        "Tasks that were placed, that a look at their gang left without a node, and whose binds came to nothing.",
         |census, family| {
             figures(census, |figures| {
                 family.sample(&["scheduled"], figures.attempts.placed);

@@ -107,7 +107,7 @@ pub(super) fn ended(job: &Job, roster: &Roster, is_wanted: bool) -> Option<(&'st
     }
     let ended = roster.counting().filter(|it| it.pod.is_finished());
     let ended = i64::try_from(ended.count()).unwrap_or(i64::MAX);
-    let pods = i64::from(job.spec.replicas());
+    let pods = job.spec.replicas();
     let started = ended + i64::from(roster.counts().running);
     let together = job.spec.min_available.map_or(pods, i64::from);
     (ended > 0 && started < pods).then(|| (ENDED, ended.min(together).to_string()))

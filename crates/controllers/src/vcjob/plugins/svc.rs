@@ -217,7 +217,7 @@ pub(super) fn data(job: &Job, also: Vec<(&'static str, String)>) -> Map<String, 
 /// large job are a long text, and each of its steps asks.
 pub(super) fn are_data(job: &Job, also: &[(&str, String)], data: &TextMap) -> bool {
     let is_held =
-        |(file, text): &(&str, String)| data.get(*file).is_some_and(|held| **held == **text);
+        |(file, text): &(&str, String)| data.get(file).is_some_and(|held| **held == **text);
     data.len() == 3 * job.spec.tasks.len() + also.len()
         && also.iter().all(is_held)
         && job.spec.tasks.iter().all(|task| {
