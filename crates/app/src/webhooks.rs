@@ -399,3 +399,97 @@ fn printed(
     let list = json!({ "apiVersion": "v1", "kind": "List", "items": items });
     Ok(serde_json::to_string_pretty(&list)?)
 }
+
+#[cfg(test)]
+mod tests {
+    use cli::start::{Outcome, Start};
+
+    use super::*;
+
+    /// By what webhooks judge that were typed so.
+    fn typed(flags: &[&str]) -> Settings {
+        let typed = ["katmai", "webhooks"].iter().chain(flags);
+        let Outcome::Start(start) = cli::parse(typed.map(Into::into).collect()) else {
+            panic!("{flags:?} is not understood");
+        };
+        let Start::Webhooks(request) = *start else {
+            panic!("{flags:?} is about webhooks");
+        };
+        settings(&request).expect("they can be had")
+    }
+
+    #[test]
+    fn a_flag_sets_what_it_is_about_and_nothing_else() {
+        let file = json!({ "resourceGroups": [
+            { "object": { "key": "namespace", "value": ["team"] }, "labels": { "pool": "b" } },
+        ] });
+        let path = std::env::temp_dir().join(format!("katmai-judged-{}.yaml", std::process::id()));
+        std::fs::write(&path, file.to_string()).expect("it can be written");
+        let groups = format!("--admission-conf={}", path.display());
+        // Whole, so that another setting has to be thought of here.
+        let usual = Settings {
+            scheduler_names: vec!["volcano".into()],
+            queue_gates: false,
+            queue_depth_max: 5,
+            new_queue: NewQueue::CountsAsOpen,
+            root_queue: RootQueue::Protected,
+            delete_queue: DeleteQueue::Always,
+            plugin_keys: PluginKeys::Refused,
+            pod_level: PodLevel::Judged,
+            resource_groups: Vec::new(),
+        };
+        assert_eq!(typed(&[]), usual);
+        let all = Settings {
+            scheduler_names: vec!["a".into(), "b".into()],
+            queue_gates: true,
+            queue_depth_max: 7,
+            new_queue: NewQueue::RefusesWork,
+            root_queue: RootQueue::Free,
+            delete_queue: DeleteQueue::WhenEmpty,
+            plugin_keys: PluginKeys::Accepted,
+            pod_level: PodLevel::Passed,
+            resource_groups: ResourceGroup::read(file).expect("groups can be read"),
+        };
+        // Each flag, and what of all it sets.
+        type Set = fn(&mut Settings, &Settings);
+        let rows: [(&str, Set); 9] = [
+            ("--scheduler-name=a,b", |it, all| {
+                it.scheduler_names = all.scheduler_names.clone();
+            }),
+            (
+                "--feature-gates=SchedulingGatesQueueAdmission=true",
+                |it, all| it.queue_gates = all.queue_gates,
+            ),
+            ("--max-queue-depth=7", |it, all| {
+                it.queue_depth_max = all.queue_depth_max;
+            }),
+            ("--refuse-new-queues", |it, all| {
+                it.new_queue = all.new_queue
+            }),
+            ("--enable-root-queue-protection=false", |it, all| {
+                it.root_queue = all.root_queue;
+            }),
+            ("--enable-queue-allocated-pods-check", |it, all| {
+                it.delete_queue = all.delete_queue;
+            }),
+            ("--allow-plugin-keys", |it, all| {
+                it.plugin_keys = all.plugin_keys;
+            }),
+            ("--feature-gates=PodLevelResources=false", |it, all| {
+                it.pod_level = all.pod_level;
+            }),
+            (&groups, |it, all| {
+                it.resource_groups = all.resource_groups.clone();
+            }),
+        ];
+        let flags = rows.map(|(flag, _)| flag);
+        for (flag, set) in rows {
+            let mut wanted = usual.clone();
+            set(&mut wanted, &all);
+            assert_ne!(wanted, usual, "{flag}");
+            assert_eq!(typed(&[flag]), wanted, "{flag}");
+        }
+        assert_eq!(typed(&flags), all);
+        std::fs::remove_file(&path).expect("it can be removed");
+    }
+}

@@ -17,6 +17,7 @@
 //! every write carries a precondition; the Lease is economy.
 
 mod elector;
+mod served;
 
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
 use std::sync::Arc;
@@ -31,6 +32,7 @@ use crate::log::ElectionState;
 use crate::request::{Request, RequestId};
 pub use elector::LeaseStanding;
 use elector::{Ask, Elector};
+pub use served::Served;
 
 /// Which Leases must be held before anything is decided, and how.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
@@ -67,19 +69,20 @@ impl ElectionSettings {
     }
 
     /// The usual times, and one Lease for each name that is served: its own. Names that are given
-    /// twice, or in another order, make no difference.
+    /// twice, or in another order, make no difference. What is done with them is never guessed from the
+    /// names, which tell less: a scheduler says [`Served`].
     ///
     /// Upstream's Lease has the built-in name whatever is served, so that schedulers of different names
     /// fight over one.
-    pub fn of_schedulers<'a>(
+    pub fn of_names<'a>(
         namespace: &str,
         names: impl IntoIterator<Item = &'a str>,
+        serves: &str,
         identity: &str,
     ) -> ElectionSettings {
         let names: BTreeSet<Box<str>> = names.into_iter().map(Into::into).collect();
-        let served: Vec<&str> = names.iter().map(|name| &**name).collect();
         ElectionSettings {
-            serves: format!("pods of {}", served.join(", ")).into(),
+            serves: serves.into(),
             names: names.into_iter().collect(),
             ..ElectionSettings::new(namespace, "", identity)
         }

@@ -66,7 +66,7 @@ pub use backoff::Backoff;
 pub use chronicle::Attempts;
 pub use cycle::Otherwise;
 pub use driver::Driver;
-pub use election::{ElectionSettings, LeaseStanding};
+pub use election::{ElectionSettings, LeaseStanding, Served};
 pub use metrics::{ControllerCounts, Level, Metrics, Notice};
 pub use read::{Read, ReadLine, ReadPage};
 pub use request::{Ask, Credentials, Door, Request, RequestId, Topic};

@@ -15,9 +15,10 @@ const IN_FLIGHT_MAX: usize = 16;
 #[derive(Debug, Default)]
 pub(crate) struct Looks {
     queue: VecDeque<ObjectKey>,
-    /// Who waits for what has not been sent yet.
-    waiting: BTreeMap<ObjectKey, BTreeSet<WorkKey>>,
-    sent: BTreeMap<RequestId, (ObjectKey, BTreeSet<WorkKey>)>,
+    /// Who waits for what has not been sent yet, in the order of asking: they are woken in that one. Nobody is
+    /// there twice, for who waits is not stepped.
+    waiting: BTreeMap<ObjectKey, Vec<WorkKey>>,
+    sent: BTreeMap<RequestId, (ObjectKey, Vec<WorkKey>)>,
     told: BTreeMap<WorkKey, Looked>,
 }
 
@@ -30,9 +31,9 @@ impl Looks {
             // One that was sent already may be answered from before this key's world.
             let waiting = self.waiting.entry(key.clone()).or_insert_with(|| {
                 self.queue.push_back(key);
-                BTreeSet::new()
+                Vec::new()
             });
-            waiting.insert(work.clone());
+            waiting.push(work.clone());
         }
         count
     }
@@ -48,8 +49,8 @@ impl Looks {
         Some(Request::Get { key })
     }
 
-    /// What an open look-up is about, and who waits for it. It is open no more.
-    pub(crate) fn answered(&mut self, id: RequestId) -> Option<(ObjectKey, BTreeSet<WorkKey>)> {
+    /// What an open look-up is about, and who waits for it, the first that asked first. It is open no more.
+    pub(crate) fn answered(&mut self, id: RequestId) -> Option<(ObjectKey, Vec<WorkKey>)> {
         self.sent.remove(&id)
     }
 

@@ -3,13 +3,17 @@
 mod world;
 
 use api::kind::Kind;
-use driver::EngineSettings;
+use driver::{ElectionSettings, EngineSettings};
 use engine::{Engine, Settings};
 use mirror::Events;
 use serde_json::{Value, json};
 use world::{Lost, World, refusal, settings};
 
 fn plane(events: Events, actions: &[&str]) -> World {
+    plane_of(placing(events, actions))
+}
+
+fn placing(events: Events, actions: &[&str]) -> driver::Settings {
     let mut rules = Settings::default();
     rules.placement.actions = actions.iter().map(|name| (*name).to_owned()).collect();
     let (engine, _) = Engine::new(rules).expect("the actions are known");
@@ -18,6 +22,10 @@ fn plane(events: Events, actions: &[&str]) -> World {
         events,
         ..EngineSettings::new(engine)
     });
+    settings
+}
+
+fn plane_of(settings: driver::Settings) -> World {
     let mut world = World::new(settings);
     let node =
         json!({ "status": { "allocatable": { "cpu": "2", "memory": "8Gi", "pods": "110" } } });
@@ -27,6 +35,7 @@ fn plane(events: Events, actions: &[&str]) -> World {
 }
 
 const PLAIN: &[&str] = &["enqueue", "allocate", "backfill"];
+const PREEMPTING: &[&str] = &["enqueue", "allocate", "backfill", "preempt"];
 
 fn gang(world: &mut World, name: &str, class: &str, tasks: u32) {
     gang_in(world, "ns", name, (class, tasks));
@@ -121,10 +130,10 @@ fn a_pod_whose_node_is_refused_says_why_and_one_that_lost_a_race_does_not() {
 
 /// Two tasks that run, and a gang of higher priority in this namespace that needs the room of both.
 fn room_is_wanted(namespace: &str) -> World {
-    let mut world = plane(
-        Events::PerGang,
-        &["enqueue", "allocate", "backfill", "preempt"],
-    );
+    room_is_wanted_in(plane(Events::PerGang, PREEMPTING), namespace)
+}
+
+fn room_is_wanted_in(mut world: World, namespace: &str) -> World {
     for (name, value) in [("low", 1), ("high", 1_000)] {
         world.put_object(Kind::PriorityClass, name, &json!({ "value": value }));
     }
@@ -231,6 +240,74 @@ fn a_victim_that_has_changed_goes_as_it_is_then() {
     for name in ["greater-0", "greater-1"] {
         let node = &world.object(Kind::Pod, name)["spec"]["nodeName"];
         assert_eq!(node, "node-1", "{name}");
+    }
+}
+
+/// A scheduler that holds its lease, has decided to evict two pods, and has written so much of that: first it
+/// tells each of them why, then it deletes each.
+fn evicting(written: usize) -> World {
+    let mut settings = placing(Events::PerGang, PREEMPTING);
+    settings.election = Some(ElectionSettings::new("ns", "volcano", "me"));
+    let mut world = room_is_wanted_in(plane_of(settings), "ns");
+    world.log.clear();
+    for _ in 0..1_000 {
+        if written_to_victims(&world).len() == written {
+            return world;
+        }
+        if !(world.perform_next() || world.deliver() || world.answer()) {
+            let wake = world.driver.poll_wake().expect("there is more to do");
+            world.now = world.now.max(wake);
+            world.driver.handle_time(world.now);
+        }
+    }
+    panic!("it evicts nobody");
+}
+
+fn written_to_victims(world: &World) -> Vec<&str> {
+    let log = world.log.iter().map(String::as_str);
+    log.filter(|it| it.contains(" Pod lesser")).collect()
+}
+
+/// Somebody else takes the lease while the scheduler stands still for so long.
+fn lose_the_lease(world: &mut World, pause_ms: i64) {
+    let mut lease = world.object(Kind::Lease, "volcano").clone();
+    lease["spec"]["holderIdentity"] = json!("other");
+    world.put_object(Kind::Lease, "volcano", &lease);
+    world.now = world.now.plus_ms(pause_ms);
+    while world.answer() || world.perform_next() || world.deliver() {}
+}
+
+/// S1.7: what is not written of an eviction when the lease is lost is not written after it, be it lost by the next
+/// renewal or by a minute's pause.
+#[test]
+fn s1_7_who_loses_its_lease_writes_no_eviction_that_it_had_decided() {
+    let evicted = [
+        "patch Pod lesser-1",
+        "patch Pod lesser-0",
+        "delete Pod lesser-1",
+        "delete Pod lesser-0",
+    ];
+    for (written, pause_ms) in [
+        (1, 2_000),
+        (1, 60_000),
+        (2, 2_000),
+        (2, 60_000),
+        (3, 2_000),
+        (3, 60_000),
+    ] {
+        let mut world = evicting(written);
+        lose_the_lease(&mut world, pause_ms);
+        world.pass_ms(10_000);
+        assert!(!world.driver.may_write(world.now), "{written} {pause_ms}");
+        assert_eq!(written_to_victims(&world), evicted[..written], "{pause_ms}");
+
+        // Nobody wants the room any more. Who leads again after the other's silence decides on that.
+        for pod in ["greater-0", "greater-1"] {
+            world.delete_object(Kind::Pod, pod);
+        }
+        world.pass_ms(20_000);
+        assert!(world.driver.may_write(world.now), "{written} {pause_ms}");
+        assert_eq!(written_to_victims(&world), evicted[..written], "{pause_ms}");
     }
 }
 

@@ -154,7 +154,7 @@ fn s1_2_three_names_have_three_leases_and_each_leader_places_the_pods_that_name_
     let mut schedulers = NAMES.map(|name| {
         let mut settings = scheduler(name);
         let identity = format!("process of {name}");
-        let election = ElectionSettings::of_schedulers("ns", [name], &identity);
+        let election = ElectionSettings::new("ns", name, &identity);
         settings.election = Some(election);
         (name, Beside::new(settings))
     });

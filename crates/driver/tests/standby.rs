@@ -5,7 +5,8 @@ mod world;
 use api::intent::{Refusal, WriteOutcome};
 use api::kind::Kind;
 use api::time::Time;
-use driver::{ElectionSettings, Request};
+use driver::{ElectionSettings, Request, Served};
+use mirror::Reach;
 use serde_json::json;
 use world::{World, settings};
 
@@ -181,12 +182,15 @@ fn said(world: &mut World) -> Vec<String> {
 #[test]
 fn a_lease_that_is_held_for_something_else_is_told() {
     let mut settings = settings(controllers::CONTROLLERS);
-    let names = ElectionSettings::of_schedulers("ns", ["b", "a"], "me");
-    let names = ElectionSettings {
-        names: vec!["volcano".into()],
-        ..names
+    let served = Served {
+        scheduler_names: &["b".into(), "a".into()],
+        agent_scheduler_names: &["c".into()],
+        reach: &Reach::default(),
     };
-    settings.election = Some(names);
+    settings.election = Some(ElectionSettings {
+        serves: served.to_string().into(),
+        ..ElectionSettings::new("ns", "volcano", "me")
+    });
     let mut world = World::new(settings);
     let mut held = lease("other", "2020-01-01T00:00:00.000000Z");
     held["metadata"] = json!({ "annotations": { "katmai.dev/serves": "pods of c" } });
@@ -202,7 +206,7 @@ fn a_lease_that_is_held_for_something_else_is_told() {
     let lease = world.object(Kind::Lease, "volcano");
     assert_eq!(
         lease["metadata"]["annotations"]["katmai.dev/serves"],
-        "pods of a, b"
+        "pods of a, b; pods of c one by one"
     );
     let standing = world.driver.leases(world.now);
     assert!(standing[0].is_held && standing[0].foreign.is_none());

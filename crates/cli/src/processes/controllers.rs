@@ -1,5 +1,6 @@
 //! `katmai controllers` (vc-controller-manager).
 
+use std::collections::BTreeMap;
 use std::net::{IpAddr, SocketAddr};
 
 use anyhow::{Context, bail};
@@ -371,33 +372,27 @@ const OWN: Group = Group {
     ],
 };
 
-/// The rows that are chosen, by what they are called here. As upstream: the first exact match counts,
-/// whatever stands before or behind it, then `*`.
+/// The rows that are chosen, by what they are called here. As upstream: a name stands there once, with one sign or
+/// none, and holds before `*`, wherever that stands. A name that there is not, which upstream passes over, would
+/// leave out what its writer meant.
 pub(super) fn chosen(words: &[&str]) -> anyhow::Result<Vec<&'static str>> {
-    for (at, word) in words.iter().enumerate() {
-        let name = word.trim_start_matches(['+', '-']);
-        if name != "*" && !NAMES.iter().any(|(known, _)| *known == name) {
+    let mut wishes = BTreeMap::<&str, bool>::new();
+    for word in words.iter().filter(|word| **word != "*") {
+        let name = word.strip_prefix(['+', '-']).unwrap_or(word);
+        if !NAMES.iter().any(|(known, _)| *known == name) {
             let all: Vec<&str> = NAMES.iter().map(|(known, _)| *known).collect();
             bail!(
                 "--controllers: there is no {name:?}; there are {}",
                 all.join(", ")
             );
         }
-        let again = words.iter().skip(at + 1);
-        if again
-            .into_iter()
-            .any(|other| other.trim_start_matches(['+', '-']) == name)
-        {
+        if wishes.insert(name, !word.starts_with('-')).is_some() {
             bail!("--controllers: {name} is named twice");
         }
     }
-    let runs = |upstream: &str| {
-        let exact = words.iter().find_map(|word| match word.strip_prefix('-') {
-            Some(name) if name == upstream => Some(false),
-            _ if word.trim_start_matches('+') == upstream => Some(true),
-            _ => None,
-        });
-        exact.unwrap_or_else(|| words.contains(&"*"))
+    let runs = |name: &str| match wishes.get(name) {
+        Some(is_wished) => *is_wished,
+        None => words.contains(&"*"),
     };
     let mut rows: Vec<&'static str> = Vec::new();
     for (_, own) in NAMES.iter().filter(|(upstream, _)| runs(upstream)) {

@@ -61,8 +61,7 @@ pub(super) fn election(
         lease_ms: millis("leader-elect-lease-duration"),
         renew_ms: millis("leader-elect-renew-deadline"),
         retry_ms: millis("leader-elect-retry-period"),
-        serves: serves.into(),
-        ..ElectionSettings::of_schedulers(namespace, names, identity)
+        ..ElectionSettings::of_names(namespace, names, serves, identity)
     };
     match settings.problem() {
         Some(problem) => bail!("--leader-elect-…: {problem}"),

@@ -6,7 +6,8 @@ use std::path::PathBuf;
 use anyhow::bail;
 use api::kind::Kind;
 use api::names::check_subdomain;
-use api::volcano::{DEFAULT_QUEUE, ShardingMode};
+use api::volcano::DEFAULT_QUEUE;
+use driver::Served;
 use mirror::Events;
 
 use super::flag::{Group, Takes, ignored, kept, ours};
@@ -419,37 +420,6 @@ fn checked(typed: &Typed<'_>) -> anyhow::Result<Option<u8>> {
     })))
 }
 
-/// What a scheduler says on its leases that it does: two that serve pods of one name, but other nodes, other parts
-/// or in another way, do not stand in for each other.
-fn serves(serving: &Serving) -> String {
-    let sorted =
-        |names: &[Box<str>]| Vec::from_iter(BTreeSet::from_iter(names.to_vec())).join(", ");
-    let mut said = Vec::new();
-    if !serving.scheduler_names.is_empty() {
-        said.push(format!("pods of {}", sorted(&serving.scheduler_names)));
-    }
-    if !serving.agent_scheduler_names.is_empty() {
-        let names = sorted(&serving.agent_scheduler_names);
-        said.push(format!("pods of {names} one by one"));
-    }
-    let reach = &serving.reach;
-    if !reach.selector.is_empty() {
-        let labels = reach
-            .selector
-            .iter()
-            .map(|(key, value)| format!("{key}:{value}"));
-        let labels = Vec::from_iter(BTreeSet::from_iter(labels)).join(",");
-        said.push(format!("on nodes of {labels}"));
-    }
-    if let Some(slice) = reach.slice {
-        said.push(format!("part {} of {}", slice.index + 1, slice.of));
-    }
-    if reach.sharding != ShardingMode::None {
-        said.push(format!("{} shard {}", reach.sharding.word(), reach.shard));
-    }
-    said.join("; ")
-}
-
 fn begin(
     typed: &Typed<'_>,
     name: &'static str,
@@ -463,7 +433,12 @@ fn begin(
     let all = (serving.scheduler_names.iter()).chain(&serving.agent_scheduler_names);
     let leases: BTreeSet<Box<str>> = all.cloned().collect();
     let leases = Vec::from_iter(leases);
-    let serves = serves(&serving);
+    let served = Served {
+        scheduler_names: &serving.scheduler_names,
+        agent_scheduler_names: &serving.agent_scheduler_names,
+        reach: &serving.reach,
+    };
+    let serves = served.to_string();
     let deciding = Deciding::Scheduler {
         serving,
         conf: conf.map(PathBuf::from),
@@ -475,72 +450,4 @@ fn begin(
             .then(|| typed.text("cache-dump-dir").into()),
     };
     super::process(typed, name, deciding, &leases, &serves)
-}
-
-#[cfg(test)]
-mod tests {
-    use std::collections::BTreeSet;
-
-    use api::volcano::ShardingMode;
-    use mirror::{Reach, Slice};
-
-    use super::{Serving, serves};
-
-    fn of(names: &[&str], agents: &[&str], reach: Reach) -> String {
-        let boxed = |names: &[&str]| names.iter().map(|name| (*name).into()).collect();
-        serves(&Serving {
-            scheduler_names: boxed(names),
-            agent_scheduler_names: boxed(agents),
-            reach,
-            ..Serving::default()
-        })
-    }
-
-    #[test]
-    fn s1_6_what_is_not_the_same_work_is_said_to_be_another() {
-        let nodes = |labels: &[(&str, &str)]| Reach {
-            selector: labels
-                .iter()
-                .map(|(key, value)| ((*key).into(), (*value).into()))
-                .collect(),
-            ..Reach::default()
-        };
-        let part = |index, of| Reach {
-            slice: Some(Slice { index, of }),
-            ..Reach::default()
-        };
-        let shard = |sharding, shard: &str| Reach {
-            sharding,
-            shard: shard.into(),
-            ..Reach::default()
-        };
-        let all = [
-            of(&["volcano"], &[], Reach::default()),
-            of(&["volcano", "other"], &[], Reach::default()),
-            of(&[], &["volcano"], Reach::default()),
-            of(&["volcano"], &["agent"], Reach::default()),
-            of(&["volcano", "agent"], &[], Reach::default()),
-            of(&["volcano"], &[], nodes(&[("pool", "a")])),
-            of(&["volcano"], &[], nodes(&[("pool", "b")])),
-            of(&["volcano"], &[], part(0, 2)),
-            of(&["volcano"], &[], part(1, 2)),
-            of(&["volcano"], &[], part(1, 3)),
-            of(&["volcano"], &[], shard(ShardingMode::Hard, "a")),
-            of(&["volcano"], &[], shard(ShardingMode::Soft, "a")),
-            of(&["volcano"], &[], shard(ShardingMode::Hard, "b")),
-        ];
-        assert_eq!(BTreeSet::from_iter(&all).len(), all.len(), "{all:?}");
-        assert_eq!(all[0], "pods of volcano");
-        let same = [("b", "2"), ("a", "1")];
-        let turned = [("a", "1"), ("b", "2")];
-        assert_eq!(
-            of(&["y", "x"], &[], nodes(&same)),
-            of(&["x", "y"], &[], nodes(&turned))
-        );
-        // Whose shard it would be says nothing where nodes are not given out in shards.
-        assert_eq!(
-            of(&["volcano"], &[], shard(ShardingMode::None, "b")),
-            all[0]
-        );
-    }
 }

@@ -10,6 +10,7 @@ use crate::verbs::{command, parse, program};
 use crate::{EXIT_BAD_INPUT, EXIT_COMPLETE};
 
 mod election;
+mod heeded;
 
 fn outcome(typed: &[&str]) -> Outcome {
     parse(typed.iter().map(OsString::from).collect())
@@ -249,6 +250,33 @@ fn each_name_of_a_controller_switches_rows_of_its_own() {
         0
     );
     assert!(chosen(&["*", "-job-controller"]).contains(&"vcjob_expiry"));
+}
+
+#[test]
+fn a_controller_is_named_once_and_is_there() {
+    let chosen = |words: &[&str]| {
+        let rows = controllers::chosen(words).map(|rows| rows.join(" "));
+        rows.map_err(|why| why.to_string())
+    };
+    let twice = Err("--controllers: queue-controller is named twice".to_owned());
+    for again in ["queue-controller", "+queue-controller", "-queue-controller"] {
+        assert_eq!(chosen(&["*", again, "queue-controller"]), twice);
+    }
+    let unknown = "--controllers: there is no \"quota-controller\"; there are job-controller, \
+        cronjob-controller, queue-controller, pg-controller, gc-controller, jobflow-controller, \
+        jobtemplate-controller, hyperNode-controller, sharding-controller, colocation-config-controller";
+    for word in ["quota-controller", "-quota-controller"] {
+        assert_eq!(chosen(&["*", word]), Err(unknown.to_owned()));
+    }
+    assert!(chosen(&["*", "--queue-controller"]).is_err());
+    // A name holds before the star, wherever that stands and how often.
+    assert_eq!(chosen(&["+queue-controller"]), Ok("queue".to_owned()));
+    assert_eq!(
+        chosen(&["-queue-controller", "*"]),
+        chosen(&["*", "-queue-controller", "*"])
+    );
+    let none = "--controllers: none of those that are named is built";
+    assert_eq!(chosen(&["-queue-controller"]), Err(none.to_owned()));
 }
 
 #[test]

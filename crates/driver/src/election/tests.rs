@@ -369,14 +369,14 @@ fn times_that_cannot_work_are_refused_in_upstreams_words() {
 #[test]
 fn every_scheduler_name_has_a_lease_of_its_own() {
     let leases = |names: &[&str]| {
-        ElectionSettings::of_schedulers("ns", names.iter().copied(), "me")
+        ElectionSettings::of_names("ns", names.iter().copied(), "", "me")
             .names
             .join(" ")
     };
     assert_eq!(leases(&["volcano"]), "volcano");
     assert_eq!(leases(&["b", "agent-scheduler", "b"]), "agent-scheduler b");
     assert_eq!(leases(&["b", "a"]), leases(&["a", "b"]));
-    let none = ElectionSettings::of_schedulers("ns", [], "me");
+    let none = ElectionSettings::of_names("ns", [], "", "me");
     assert_eq!(
         none.problem(),
         Some("an election needs the name of a lease")

@@ -220,13 +220,21 @@ impl World {
         .collect()
     }
 
+    /// Performs the next request; whether there was one.
+    pub fn perform_next(&mut self) -> bool {
+        let Some((id, request)) = self.driver.poll_request(self.now) else {
+            return false;
+        };
+        self.perform(id, request);
+        true
+    }
+
     /// Runs requests and events until nothing is left to do at this instant.
     pub fn settle(&mut self) {
         for _ in 0..10_000 {
             let mut is_busy = false;
-            while let Some((id, request)) = self.driver.poll_request(self.now) {
+            while self.perform_next() {
                 is_busy = true;
-                self.perform(id, request);
             }
             if !self.is_watch_slow {
                 is_busy |= self.deliver();

@@ -19,10 +19,10 @@ configurations:
 ";
 
 /// A file that lies there for as long as this is held.
-struct Written(PathBuf);
+pub(super) struct Written(pub(super) PathBuf);
 
 impl Written {
-    fn new(name: &str, text: &str) -> Written {
+    pub(super) fn new(name: &str, text: &str) -> Written {
         let name = format!("katmai-{}-{name}", std::process::id());
         let path = std::env::temp_dir().join(name);
         std::fs::write(&path, text).expect("it can be written");
@@ -214,6 +214,34 @@ fn a_scheduler_of_any_name_has_a_lease() {
     ];
     let different: BTreeSet<String> = odd.iter().map(|name| of(name)).collect();
     assert_eq!(different.len(), odd.len(), "{different:?}");
+}
+
+/// S1.6: one Lease is held by whoever does the same work, which takes more words than the names that are served,
+/// and the same ones whatever the Lease is called.
+#[test]
+fn schedulers_say_what_they_hold_their_leases_for() {
+    let serves = |typed: &[&str]| {
+        let whole: Vec<&str> = ["katmai"].iter().chain(typed).copied().collect();
+        let election = process(&whole).election.expect("somebody else may decide");
+        election.serves.to_string()
+    };
+    assert_eq!(serves(&["scheduler"]), "pods of volcano");
+    assert_eq!(
+        serves(&["agent-scheduler"]),
+        "pods of agent-scheduler one by one"
+    );
+    let whole = [
+        "scheduler",
+        "--scheduler-name=b,a",
+        "--agent-scheduler-name=c",
+        "--node-selector=pool:x",
+        "--scheduler-sharding-mode=hard",
+        "--leader-elect-resource-name=ours",
+    ];
+    assert_eq!(
+        serves(&whole),
+        "pods of a, b; pods of c one by one; on nodes of pool:x; hard shard volcano"
+    );
 }
 
 /// S1.6: one Lease is held by whoever runs the same controllers; whoever waits for it and runs others is told.
