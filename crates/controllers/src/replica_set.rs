@@ -91,7 +91,7 @@ impl View<'_> {
         let (active, wanted) = (self.active.len(), self.wanted());
         let max = self.inputs.settings.writes_per_step_max;
         if active < wanted {
-            return self.create((wanted - active).min(max));
+            return self.create((wanted - active).min(self.inputs.pods_at_once()));
         }
         let surplus = self.ranked();
         let surplus = surplus.iter().take((active - wanted).min(max));

@@ -54,6 +54,14 @@ pub struct Inputs<'a> {
 const BUSY_REST_MS: i64 = 5_000;
 
 impl Inputs<'_> {
+    /// How many alike pods a step makes at most. Where one was refused, by a quota for example, all others
+    /// of a thousand would be, too, at each try.
+    pub fn pods_at_once(&self) -> usize {
+        let pace = self.last.pace.and_then(|pace| usize::try_from(pace).ok());
+        let max = self.settings.writes_per_step_max;
+        pace.map_or(max, |pace| pace.min(max))
+    }
+
     /// Until when what only tells how things stand should rest, for so many milliseconds where nothing else
     /// waits to be done; a step that lets it rest says so ([`Step::rests`]). What changes meanwhile is then
     /// told in one write, and work comes before it.
@@ -92,6 +100,9 @@ pub struct Last {
     pub failures: u32,
     /// Some of the writes that the API refused for a reason that does not pass by itself.
     pub refused: Vec<Refused>,
+    /// How many alike objects are to be made at once at most, if a step has failed a while ago: one, and
+    /// twice as many after each step that has not.
+    pub pace: Option<u32>,
     /// Since when it lets rest what there is to tell.
     pub rests_since: Option<Time>,
 }

@@ -125,6 +125,8 @@ impl Round {
 
 /// Refused writes that a key remembers for its next step.
 const REFUSED_MAX: usize = 3;
+/// A key of which so many alike objects were made at once without a failure makes as many as it likes again.
+const PACE_MAX: u32 = 1_000;
 /// After so many failures in a row even a refusal that passes by itself is told.
 const TOLD_AFTER: u32 = 5;
 /// A key that has failed is not tried sooner than this by what happens about it, in milliseconds, if it would
@@ -155,6 +157,8 @@ struct Entry {
     is_dirty: bool,
     writes_open: u32,
     failures: u32,
+    /// How many alike objects it makes at once, after a failure.
+    pace: Option<u32>,
     /// What was refused in this round.
     refused: Vec<Refused>,
     /// Verbs whose refusal was told since the last success.
@@ -183,6 +187,7 @@ impl Entry {
             is_dirty: false,
             writes_open: 0,
             failures: 0,
+            pace: None,
             refused: Vec::new(),
             told: BTreeSet::new(),
             round: Ended::Done,
@@ -367,6 +372,7 @@ impl WorkQueue {
         let last = Last {
             failures: entry.failures,
             refused: std::mem::take(&mut entry.refused),
+            pace: entry.pace,
             rests_since: entry.rests_since,
         };
         self.due.set_timer(entry, &work, None);
@@ -541,6 +547,10 @@ impl Due {
         let retry_after_ms = match entry.round {
             Ended::Done => {
                 entry.failures = 0;
+                if after == After::Writes {
+                    let faster = entry.pace.map(|pace| pace.saturating_mul(2));
+                    entry.pace = faster.filter(|pace| *pace < PACE_MAX);
+                }
                 if std::mem::take(&mut entry.is_stuck)
                     && let Some(count) = self.stuck.get_mut(&work.row)
                 {
@@ -555,7 +565,10 @@ impl Due {
                 return Round::failed(0);
             }
             Ended::Outdated => 0,
-            Ended::Failed { retry_after_ms } => retry_after_ms,
+            Ended::Failed { retry_after_ms } => {
+                entry.pace = Some(1);
+                retry_after_ms
+            }
         };
         entry.failures = entry.failures.saturating_add(1);
         entry.is_outdated = entry.round == Ended::Outdated;

@@ -55,7 +55,8 @@ fn step(inputs: &Inputs<'_>) -> Step {
         .collect();
     let is_staged = map.data.contains_key("staged");
     if !missing.is_empty() {
-        let count = if is_staged { 1 } else { 100 };
+        let pace = inputs.last.pace.map_or(100, |pace| pace as usize);
+        let count = if is_staged { 1 } else { pace };
         let mut intents: Vec<Intent> = missing.into_iter().take(count).collect();
         if map.data.contains_key("tells") {
             let notes: Vec<Intent> = intents.iter().map(|made| tell(&made.target.name)).collect();
@@ -474,6 +475,24 @@ fn a_refused_write_counts_as_a_failure_and_retry_after_is_kept() {
 }
 
 /// I18
+/// Whose writes were refused, by a quota for example, makes one at each try, however many are wanted.
+#[test]
+fn s0_10_a_key_that_was_refused_makes_few_at_once_until_they_are_taken() {
+    let mut world = world();
+    let full = (0..40 + 2).map(|_| refusal(403, "Forbidden"));
+    world.refusals_of.insert(Kind::ConfigMap, full.collect());
+    world.put("a", json!({ "want": "40" }));
+    world.settle();
+    assert_eq!(world.writes().len(), 40);
+    for delay_ms in [5, 10] {
+        world.pass_ms(delay_ms);
+        assert_eq!(world.writes(), ["create a-0"]);
+    }
+    world.pass_ms(20);
+    assert_eq!(world.writes().len(), 40);
+    assert!(world.exists("a-39"));
+}
+
 #[test]
 fn keys_and_writes_are_bounded_by_the_objects_however_often_these_change() {
     let mut world = world();

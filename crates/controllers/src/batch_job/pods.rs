@@ -53,7 +53,7 @@ impl View<'_> {
                 wake_at: Some(due),
             };
         }
-        self.create(missing.min(self.inputs.settings.writes_per_step_max))
+        self.create(missing.min(self.inputs.pods_at_once()))
     }
 
     /// How many pods should be active.

@@ -386,6 +386,7 @@ impl World {
             }
         }
         last.refused.truncate(REFUSED_MAX);
+        last.pace = last.refused.first().map(|_| 1);
         // A step whose writes are refused is made again, and knows of it.
         let is_news = !last.refused.is_empty() && self.refusals.get(&asker) != Some(&last);
         self.refusals.remove(&asker);

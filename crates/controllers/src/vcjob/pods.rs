@@ -70,9 +70,14 @@ pub(super) fn missing(
             continue;
         }
         let taken = roster.taken(&task.name);
+        // Each task by itself: pods of one that is refused keep back those of no other.
+        let until = intents.len().saturating_add(view.inputs.pods_at_once());
         for index in 0..u32::try_from(task.replicas()).unwrap_or(0) {
             if intents.len() >= limit {
                 return intents;
+            }
+            if intents.len() >= until {
+                break;
             }
             let name = name(job, task, index);
             // A name that a stranger holds stays his; his going wakes the job.

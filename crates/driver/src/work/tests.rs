@@ -261,6 +261,42 @@ fn since_when_a_key_lets_rest_what_it_tells_is_known_until_it_tells() {
     assert_eq!(step(5, true, 0), Some(Time(4)));
 }
 
+/// What was refused once costs one write at a try; what was let through lets twice as many follow.
+#[test]
+fn s0_10_a_key_that_failed_makes_one_at_once_and_twice_as_many_after_each_success() {
+    let mut queue = WorkQueue::new(Backoff::KEY, Patience::default());
+    let work = WorkKey::new(0, Arc::new(ObjectKey::new(Kind::ConfigMap, "ns", "a")));
+    let mut now = Time(0);
+    let mut step = |writes: &[Ended]| {
+        now = now.plus_ms(60_000);
+        queue.advance(now);
+        queue.wake(work.clone(), now);
+        let (_, last) = queue.next().expect("it is ready");
+        let count = u32::try_from(writes.len()).expect("they are few");
+        // Something wants to be looked at again, so that the key is not forgotten.
+        let wake_at = Some(now.plus_ms(600_000));
+        queue.stepped(&work, Standing::Idle, wake_at, count, now);
+        for end in writes {
+            queue.write_ended(&work, *end, now);
+        }
+        last.pace
+    };
+    let failed = Ended::Failed { retry_after_ms: 0 };
+    assert_eq!(step(&[Ended::Done, failed, Ended::Done]), None);
+    assert_eq!(step(&[failed]), Some(1));
+    assert_eq!(step(&[Ended::Done]), Some(1));
+    // A step without writes, or one that knew an old world, proves nothing.
+    assert_eq!(step(&[]), Some(2));
+    assert_eq!(step(&[Ended::Outdated]), Some(2));
+    assert_eq!(step(&[Ended::Done]), Some(2));
+    assert_eq!(step(&[Ended::Done, Ended::Done]), Some(4));
+    assert_eq!(step(&[failed]), Some(8));
+    for doublings in 0..10 {
+        assert_eq!(step(&[Ended::Done]), Some(1 << doublings));
+    }
+    assert_eq!(step(&[]), None);
+}
+
 #[test]
 fn s0_10_a_limit_is_kept_by_those_rows_only_that_have_one() {
     let patience = Patience {

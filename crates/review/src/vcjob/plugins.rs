@@ -105,7 +105,6 @@ enum Needs {
     First,
 }
 
-/// `ray` is not here: its job says `PluginError`.
 const PARTS: &[Parts] = &[
     Parts {
         plugin: "hcclrank",
@@ -125,6 +124,12 @@ const PARTS: &[Parts] = &[
         arguments: &["master", "worker"],
         needs: Needs::First,
         so: "no pod is told its rank",
+    },
+    Parts {
+        plugin: "ray",
+        arguments: &["head", "worker"],
+        needs: Needs::First,
+        so: "no pod is made",
     },
     Parts {
         plugin: "tensorflow",
