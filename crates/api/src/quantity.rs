@@ -171,7 +171,8 @@ impl Quantity {
             self.format = other.format;
         }
         self.kept = None;
-        self.nanos = operation(self.nanos, other.nanos);
+        // Both ends of the range are as far from nothing, as they are for what is read.
+        self.nanos = operation(self.nanos, other.nanos).max(-i128::MAX);
     }
 
     /// The canonical text of an amount that is given as text.
@@ -201,7 +202,11 @@ impl std::fmt::Display for Canonical<'_> {
             return show_decimal(nanos, format, f);
         }
         let whole = nanos / NANO;
-        if whole.unsigned_abs() < 1024 || whole * NANO != nanos {
+        // A sum may be more than Kubernetes reads with a binary suffix, where it caps: printed with one, as Go
+        // does, it would be read as less than was written.
+        let is_small = whole.unsigned_abs() < 1024;
+        let is_large = whole.unsigned_abs() > i64::MAX.unsigned_abs().into();
+        if is_small || is_large || whole * NANO != nanos {
             return show_decimal(nanos, Format::DecimalSi, f);
         }
         show_binary(whole, f)

@@ -83,14 +83,17 @@ fn configured<'a>(inputs: &Inputs<'a>) -> Configured<'a> {
 
 /// Says at the configuration why a source finds nothing; once for each reason.
 fn warn(inputs: &Inputs<'_>, map: &ConfigMap, source: &str, why: &str) -> Intent {
-    let occasion = Occasion {
+    let message = format!("source {source}: {why}; its hyper-nodes stay as they are");
+    occasion(map, source).warning("DiscoveryFailed", &message, inputs.now)
+}
+
+fn occasion<'a>(map: &'a ConfigMap, source: &'a str) -> Occasion<'a> {
+    Occasion {
         kind: Kind::ConfigMap,
         meta: &map.metadata,
         component: COMPONENT,
         id: source,
-    };
-    let message = format!("source {source}: {why}; its hyper-nodes stay as they are");
-    occasion.warning("DiscoveryFailed", &message, inputs.now)
+    }
 }
 
 /// A hyper-node as it is found.
@@ -134,8 +137,10 @@ fn reconcile(
     is_kept: impl Fn(&str) -> bool,
 ) -> Step {
     let before = found_before(inputs.mirror, source);
-    let names: BTreeSet<&str> = found.iter().map(|it| &*it.name).collect();
-    assert_eq!(names.len(), found.len(), "no two are found under one name");
+    let mut names = BTreeSet::new();
+    // Two that strive for one name would undo each other's writes for ever.
+    let (found, doubled): (Vec<&Found>, Vec<&Found>) =
+        found.iter().partition(|it| names.insert(it.name.as_str()));
     let mut intents = Vec::new();
     for it in found {
         intents.extend(match inputs.mirror.get::<HyperNode>("", &it.name) {
@@ -153,6 +158,11 @@ fn reconcile(
         }
     }
     intents.truncate(inputs.settings.writes_per_step_max);
+    if let (Some(second), Some((map, _))) = (doubled.first(), configured(inputs)) {
+        let name = &second.name;
+        let message = format!("source {source}: two places come to {name}, which is the first's");
+        intents.push(occasion(map, source).warning("DiscoveryFailed", &message, inputs.now));
+    }
     Step::write(intents)
 }
 

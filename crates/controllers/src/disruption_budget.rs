@@ -134,7 +134,7 @@ impl View<'_> {
                 status.current_healthy = self.healthy(&status.disrupted_pods);
                 status.desired_healthy = desired;
                 status.expected_pods = expected;
-                let allowed = (status.current_healthy - desired).max(0);
+                let allowed = status.current_healthy.saturating_sub(desired).max(0);
                 status.disruptions_allowed = if expected > 0 { allowed } else { 0 };
                 status.observed_generation = self.budget.metadata.generation;
                 let (state, reason) = match status.disruptions_allowed {
@@ -198,7 +198,7 @@ impl View<'_> {
         if let Some(max) = &spec.max_unavailable {
             let (scale, is_unmanaged) = self.scale()?;
             let missing = amount(max, scale)?;
-            return Ok((scale, (scale - missing).max(0), is_unmanaged));
+            return Ok((scale, scale.saturating_sub(missing).max(0), is_unmanaged));
         }
         match &spec.min_available {
             Some(IntOrString::Int(min)) => {
@@ -228,7 +228,8 @@ impl View<'_> {
             let (uid, size) = self.size_of(owner, &pod.metadata.name)?;
             sizes.insert(uid, size);
         }
-        Ok((sizes.values().sum(), is_unmanaged))
+        let sizes = sizes.into_values();
+        Ok((sizes.fold(0, i32::saturating_add), is_unmanaged))
     }
 
     fn size_of(

@@ -69,6 +69,10 @@ fn of_token(inputs: &Inputs<'_>) -> Step {
         return Step::idle();
     };
     let meta = &secret.metadata;
+    // A finalizer may hold it for long: deleted again it would go no sooner.
+    if meta.deletion_timestamp.is_some() {
+        return Step::idle();
+    }
     let found = inputs.mirror.get::<ServiceAccount>(namespace, account);
     let uid = meta.annotations.get(OF_ACCOUNT_UID);
     if found.is_some_and(|it| uid.is_none_or(|uid| **uid == *it.metadata.uid)) {

@@ -335,7 +335,9 @@ impl<'a> View<'a> {
             .map(|member| write::delete(Kind::Pod, &member.pod.metadata))
             .collect();
         let phase = self.job.status.state.phase;
+        // A finalizer may hold it for long: deleted again it would go no sooner.
         if let Some(group) = self.group
+            && group.metadata.deletion_timestamp.is_none()
             && (is_killing(phase) || group::is_former(self.job, group))
         {
             intents.push(write::delete(Kind::PodGroup, &group.metadata));

@@ -437,6 +437,15 @@ impl Writes {
             return self.over(id, Ended::Done, None);
         }
         if is_seen(&flight.effect, &flight.target, revision, mirror) {
+            // It was on its way out when its deletion was decided, and a finalizer keeps it: decided again at once
+            // it would be the same, for as long as the finalizer stays.
+            let is_deletion = matches!(flight.effect, Effect::Delete { .. });
+            if is_deletion
+                && matches!(flight.origin, Origin::Work(_))
+                && is_based_on(&flight.effect, &flight.target, mirror)
+            {
+                return self.over(id, Ended::Outdated, None);
+            }
             let is_made = matches!(flight.effect, Effect::Create { .. }) && revision > 0;
             if !is_made || mirror.object(&flight.target).is_some() {
                 return self.over(id, Ended::Done, None);

@@ -3,7 +3,7 @@
 mod world;
 
 use api::core::ConfigMap;
-use api::intent::{Action, Intent, ObjectKey, Part};
+use api::intent::{Action, Intent, ObjectKey, Part, Propagation};
 use api::kind::Kind;
 use controllers::{Controller, Inputs, Outcome, Step};
 use mirror::{Change, Mirror};
@@ -46,6 +46,20 @@ fn step(inputs: &Inputs<'_>) -> Step {
             },
             ..Step::idle()
         };
+    }
+    let gone = text("gone");
+    let gone = gone.and_then(|gone| inputs.mirror.get::<ConfigMap>("ns", &gone));
+    if let Some(gone) = gone {
+        let gone = &gone.metadata;
+        return Step::write(vec![Intent {
+            target: ObjectKey::new(Kind::ConfigMap, "ns", &gone.name),
+            action: Action::Delete {
+                uid: gone.uid.clone(),
+                resource_version: Some(gone.resource_version.clone()),
+                grace_seconds: None,
+                propagation: Propagation::Background,
+            },
+        }]);
     }
     let wanted: usize = text("want").and_then(|text| text.parse().ok()).unwrap_or(0);
     let missing: Vec<Intent> = (0..wanted)
@@ -298,6 +312,30 @@ fn a_patch_that_changes_nothing_is_not_made_again_and_again() {
     world.put("a", json!({ "mark": "2" }));
     world.settle();
     assert_eq!(world.writes(), ["patch a"]);
+    assert!(world.driver.is_quiet());
+}
+
+/// A finalizer may keep it for ever.
+#[test]
+fn what_is_on_its_way_out_is_not_deleted_again_and_again() {
+    let mut world = world();
+    let held = json!({ "metadata": { "finalizers": ["mine.example.com/x"] } });
+    world.put_object(Kind::ConfigMap, "a-held", &held);
+    world.put("a", json!({ "gone": "a-held" }));
+    world.settle();
+    world.writes();
+    world.pass_ms(10_000);
+    let tries = world.writes().len();
+    assert!((5..15).contains(&tries), "{tries} tries");
+    world.delete("a-held");
+    world.settle();
+    world.put("a", json!({ "want": "1" }));
+    world.settle();
+    assert_eq!(
+        world.writes(),
+        ["create a-0"],
+        "it hears at once that it may go on"
+    );
     assert!(world.driver.is_quiet());
 }
 

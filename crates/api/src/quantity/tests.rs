@@ -130,6 +130,12 @@ fn sums_keep_the_family_of_the_first_amount_that_is_not_nothing() {
         sum(&["1e99", "1e99"]),
         Quantity::from_nanos(i128::MAX, Format::DecimalExponent).to_string()
     );
+    // Kubernetes caps what it reads with a binary suffix at 2^63-1.
+    assert_eq!(sum(&["4Ei", "3Ei"]), "7Ei");
+    assert_eq!(sum(&["4Ei"; 2]), "9223372036854775808");
+    assert_eq!(sum(&["4Ei"; 4]), "18446744073709551616");
+    assert_eq!(sum(&["4Ei"; 250]), "1152921504606846976k");
+    assert_eq!(sum(&["-4Ei"; 2]), "-9223372036854775808");
     let mut rest = Quantity::parse("1").unwrap();
     rest.sub(&Quantity::parse("1500m").unwrap());
     assert_eq!(rest.to_string(), "-500m");
@@ -195,6 +201,22 @@ mod properties {
                 if !(format == Format::BinarySi && is_bare) {
                     prop_assert_eq!(read.to_string(), quantity.to_string());
                 }
+            }
+        }
+
+        #[test]
+        fn a_sum_reads_back_as_itself(
+            texts in prop::collection::vec("-?[1-9][0-9]{0,5}(m|k|Gi|Pi|Ei|E|e21|e30)", 1..6),
+            times in 1_i64..2_000,
+        ) {
+            let mut sum = Quantity::ZERO;
+            for text in &texts {
+                let one = Quantity::parse(text).unwrap();
+                let many = one.nanos().saturating_mul(times.into());
+                sum.add(&Quantity::from_nanos(many, one.format()));
+                sum.sub(&one);
+                let read = Quantity::parse(&sum.to_string()).unwrap();
+                prop_assert_eq!(&read, &sum);
             }
         }
 

@@ -1,6 +1,6 @@
 //! What the pods of a batch Job amount to.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
 use api::batch::Job;
@@ -18,6 +18,29 @@ pub(super) const INDEX_FAILURES: &str = "batch.kubernetes.io/job-index-failure-c
 /// Annotation with the failures of its index that did not count.
 pub(super) const INDEX_IGNORED: &str = "batch.kubernetes.io/job-index-ignored-failure-count";
 
+/// Uids of pods, in the order in which a status names them. Each pod of a job is looked up in them.
+#[derive(Clone, Default)]
+pub(super) struct Uids {
+    pub(super) list: Vec<Box<str>>,
+    known: BTreeSet<Box<str>>,
+}
+
+impl Uids {
+    pub(super) fn of(list: Vec<Box<str>>) -> Uids {
+        let known = list.iter().cloned().collect();
+        Uids { list, known }
+    }
+
+    pub(super) fn contains(&self, uid: &str) -> bool {
+        self.known.contains(uid)
+    }
+
+    pub(super) fn push(&mut self, uid: &str) {
+        self.known.insert(uid.into());
+        self.list.push(uid.into());
+    }
+}
+
 /// The sums.
 pub(super) struct Count {
     /// Pods that work, or will.
@@ -29,7 +52,7 @@ pub(super) struct Count {
     /// Pods that have failed in all and count.
     pub(super) failed: i32,
     /// Uids in the stored status: succeeded, failed.
-    pub(super) uncounted: [Vec<Box<str>>; 2],
+    pub(super) uncounted: [Uids; 2],
     /// Indexes in the stored status.
     pub(super) stored_indexes: Indexes,
     /// Indexes that have succeeded.
@@ -55,7 +78,7 @@ impl Count {
                 .succeeded
                 .saturating_add(int(stored.succeeded.len())),
             failed: job.status.failed.saturating_add(int(stored.failed.len())),
-            uncounted: [stored.succeeded, stored.failed],
+            uncounted: [stored.succeeded, stored.failed].map(Uids::of),
             stored_indexes: Indexes::default(),
             succeeded_indexes: Indexes::default(),
             failed_indexes: None,
@@ -92,7 +115,7 @@ impl Count {
         let failed = valid().filter(|pod| is_index_failed(job, pod, limit));
         let failed_indexes =
             Indexes::read(text, completions).with(failed.filter_map(|pod| index_of(pod)));
-        let working: Vec<u32> = self.active.iter().filter_map(|pod| index_of(pod)).collect();
+        let working: BTreeSet<u32> = self.active.iter().filter_map(|pod| index_of(pod)).collect();
         for pod in valid().filter(|pod| is_failed(job, pod)) {
             let Some(index) = index_of(pod) else {
                 continue;

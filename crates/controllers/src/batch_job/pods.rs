@@ -61,7 +61,10 @@ impl View<'_> {
         let spec = &self.job.spec;
         let parallelism = spec.parallelism.unwrap_or(1).max(0);
         let wanted = match spec.completions {
-            Some(completions) => parallelism.min((completions - self.count.succeeded).max(0)),
+            Some(completions) => {
+                let missing = completions.saturating_sub(self.count.succeeded);
+                parallelism.min(missing.max(0))
+            }
             // Once one pod of a work queue has succeeded, no new ones are made.
             None if self.count.succeeded > 0 => return self.count.active.len(),
             None => parallelism,
@@ -244,13 +247,14 @@ impl View<'_> {
         body["metadata"]["labels"][INDEX] = json!(index.to_string());
         body["metadata"]["annotations"][INDEX] = json!(index.to_string());
         if self.count.failed_indexes.is_some() {
-            let (mut counted, mut ignored) = (0, 0);
+            let (mut counted, mut ignored) = (0_i32, 0_i32);
             if let Some(last) = self.count.awaiting.get(&index) {
                 (counted, ignored) = index_failures(last);
-                match policy::verdict(self.job, last) {
-                    Verdict::Ignore => ignored += 1,
-                    _ => counted += 1,
-                }
+                let number = match policy::verdict(self.job, last) {
+                    Verdict::Ignore => &mut ignored,
+                    _ => &mut counted,
+                };
+                *number = number.saturating_add(1);
             }
             body["metadata"]["annotations"][INDEX_FAILURES] = json!(counted.to_string());
             if ignored > 0 {

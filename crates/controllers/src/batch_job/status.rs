@@ -1,12 +1,14 @@
 //! The status of a batch Job as it should be.
 
+use std::collections::BTreeSet;
+
 use api::core::{DatedCondition, Pod, PodPhase};
 use api::intent::Intent;
 use api::kind::Kind;
 use api::time::Time;
 use serde_json::{Value, json};
 
-use super::count::{has_place, index_of, int, is_failed};
+use super::count::{Uids, has_place, index_of, int, is_failed};
 use super::ending::Ending;
 use super::policy::{self, Verdict};
 use super::{View, is_tracked};
@@ -35,7 +37,7 @@ struct Draft {
     completion_time: Option<Time>,
     succeeded: i32,
     failed: i32,
-    uncounted: [Vec<Box<str>>; 2],
+    uncounted: [Uids; 2],
     /// Whether there is more to count than one status takes.
     is_full: bool,
     notes: Vec<Intent>,
@@ -53,7 +55,7 @@ impl View<'_> {
             completion_time: status.completion_time,
             succeeded: status.succeeded,
             failed: status.failed,
-            uncounted: [Vec::new(), Vec::new()],
+            uncounted: Default::default(),
             is_full: false,
             notes: Vec::new(),
         };
@@ -107,18 +109,17 @@ impl View<'_> {
 
     /// Turns names of pods that were let go into numbers, and names those that have ended.
     fn tally(&self, draft: &mut Draft, ending: Option<&Ending>) {
-        let held = |uid: &str| {
-            let mut pods = self.pods.iter();
-            pods.any(|pod| *pod.metadata.uid == *uid && is_tracked(pod))
-        };
+        let held = self.pods.iter().filter(|pod| is_tracked(pod));
+        let held: BTreeSet<&str> = held.map(|pod| &*pod.metadata.uid).collect();
         for (side, stored) in self.count.uncounted.iter().enumerate() {
-            let kept: Vec<Box<str>> = stored.iter().filter(|uid| held(uid)).cloned().collect();
-            let gone = int(stored.len() - kept.len());
+            let kept = stored.list.iter().filter(|uid| held.contains(&***uid));
+            let kept: Vec<Box<str>> = kept.cloned().collect();
+            let gone = int(stored.list.len() - kept.len());
             match side {
                 0 => draft.succeeded = draft.succeeded.saturating_add(gone),
                 _ => draft.failed = draft.failed.saturating_add(gone),
             }
-            draft.uncounted[side] = kept;
+            draft.uncounted[side] = Uids::of(kept);
         }
         let mut indexes = 0;
         for pod in self.pods.iter().filter(|pod| is_tracked(pod)) {
@@ -138,11 +139,12 @@ impl View<'_> {
             if draft.uncounted[side].contains(uid) {
                 continue;
             }
-            if indexes + draft.uncounted.iter().map(Vec::len).sum::<usize>() >= UNCOUNTED_MAX {
+            let named = draft.uncounted.iter().map(|uids| uids.list.len());
+            if indexes + named.sum::<usize>() >= UNCOUNTED_MAX {
                 draft.is_full = true;
                 break;
             }
-            draft.uncounted[side].push(uid.clone());
+            draft.uncounted[side].push(uid);
         }
         if self.is_indexed() {
             draft.succeeded = self.count.succeeded;
@@ -200,7 +202,7 @@ impl View<'_> {
             return;
         }
         let is_held = self.pods.iter().any(|pod| is_tracked(pod));
-        let is_counted = draft.uncounted.iter().all(Vec::is_empty) && !draft.is_full;
+        let is_counted = draft.uncounted.iter().all(|uids| uids.list.is_empty()) && !draft.is_full;
         if is_held || !is_counted || self.count.terminating > 0 || !self.count.active.is_empty() {
             return;
         }
@@ -304,8 +306,8 @@ fn fill(value: &mut Value, draft: &Draft, active: i32) {
         value["conditions"] = conditions::wire(&draft.conditions);
     }
     for (field, uids) in ["succeeded", "failed"].iter().zip(&draft.uncounted) {
-        if !uids.is_empty() {
-            value["uncountedTerminatedPods"][*field] = json!(uids);
+        if !uids.list.is_empty() {
+            value["uncountedTerminatedPods"][*field] = json!(uids.list);
         }
     }
 }

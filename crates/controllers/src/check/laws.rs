@@ -546,3 +546,94 @@ fn a_job_of_ten_thousand_tasks_that_wait_for_many_is_looked_at_in_order_of_its_l
     }
     assert_eq!(pods, Ok(1), "who waits for nobody");
 }
+
+const PODS: usize = 10_000;
+
+/// A task waits for the same one many times over, all of whose pods run.
+fn pods_of_one_that_names_a_task_very_often() -> usize {
+    let mut body = job(json!([]), json!([]));
+    body["spec"]["plugins"] = json!({});
+    body["spec"]["tasks"][0]["replicas"] = json!(PODS);
+    body["spec"]["tasks"][1]["dependsOn"] = json!({ "name": vec!["master"; 500_000] });
+    let mut world = world(body);
+    world.run(&["vcjob"]);
+    let owner = json!({ "apiVersion": "batch.volcano.sh/v1alpha1", "kind": "Job", "name": "train", "uid": "job", "controller": true });
+    for at in 0..PODS {
+        let ready = json!({ "name": "main", "ready": true });
+        let pod = json!({
+            "metadata": { "ownerReferences": [owner] },
+            "status": { "phase": "Running", "containerStatuses": [ready] },
+        });
+        world.appear(Kind::Pod, "ml", &format!("train-master-{at}"), pod);
+    }
+    let phase = json!({ "status": { "phase": "Running" } });
+    world.change(Kind::PodGroup, "ml", "train-job", &phase);
+    world.step_now("vcjob", &key());
+    world.count(Kind::Pod)
+}
+
+/// Whoever may write one job must not stop the work for all others, which one thread does: a few hundred
+/// kilobytes of it would come to gigabytes and minutes where each volume met each other one, each container
+/// each volume, or each name all the pods that bear it.
+#[test]
+fn a_job_that_would_come_to_gigabytes_says_so_at_once() {
+    const PATIENCE: Duration = Duration::from_secs(180);
+    const SAID_BYTES_MAX: usize = 100_000;
+    let many = |count: u32, volume: &dyn Fn(u32) -> Value, containers: u32| {
+        let mut many = job((0..count).map(volume).collect(), json!([]));
+        let container = |at: u32| json!({ "name": format!("c{at}") });
+        let spec = &mut many["spec"]["tasks"][1]["template"]["spec"];
+        spec["containers"] = (0..containers).map(container).collect();
+        many
+    };
+    let named = |at: u32| json!({ "mountPath": format!("/{at}"), "volumeClaimName": "there" });
+    let absent = |at: u32| json!({ "mountPath": "/a", "volumeClaimName": format!("c{at}") });
+    let empty = |at: u32| json!({ "mountPath": format!("/{at}"), "volumeClaim": {} });
+    let rows = [
+        (
+            many(35_000, &absent, 1),
+            "PersistentVolumeClaimNotFound",
+            "and 34990 more",
+        ),
+        (many(35_000, &empty, 1), "ZeroCapacity", "and 34990 more"),
+        (
+            many(4_000, &named, 4_000),
+            "TooManyMounts",
+            "4000 volumes, each mounted in every one of 4000 containers",
+        ),
+    ];
+    // Where pods are as large as may be, a step makes fewer of them.
+    let mut large = many(2_000, &named, 1);
+    large["spec"]["plugins"] = json!({});
+    large["spec"]["tasks"][1]["replicas"] = json!(1_000);
+    let (done, told) = mpsc::channel();
+    let work = thread::spawn(move || {
+        for (body, reason, said) in rows {
+            let mut world = world(body);
+            world.appear(Kind::PersistentVolumeClaim, "ml", "there", json!({}));
+            world.step_now("vcjob", &key());
+            let state = &world.get(Kind::VcJob, "ml", "train").unwrap()["status"]["state"];
+            assert_eq!(state["reason"], reason);
+            let message = state["message"].as_str().unwrap();
+            assert!(message.len() < SAID_BYTES_MAX, "{} bytes", message.len());
+            assert!(message.contains(said), "{message}");
+            assert_eq!(world.count(Kind::PodGroup), 0, "{reason}");
+        }
+        let mut world = world(large);
+        world.appear(Kind::PersistentVolumeClaim, "ml", "there", json!({}));
+        world.run(&["vcjob"]);
+        let phase = json!({ "status": { "phase": "Inqueue" } });
+        world.change(Kind::PodGroup, "ml", "train-job", &phase);
+        world.step_now("vcjob", &key());
+        let share = world.settings.writes_per_step_max.div_ceil(3);
+        assert_eq!(world.count(Kind::Pod), share);
+        assert_eq!(pods_of_one_that_names_a_task_very_often(), PODS + 2);
+        // Who has lost patience has said so.
+        _ = done.send(());
+    });
+    let seen = told.recv_timeout(PATIENCE);
+    assert_ne!(seen, Err(RecvTimeoutError::Timeout), "the square of that");
+    if let Err(panic) = work.join() {
+        std::panic::resume_unwind(panic);
+    }
+}

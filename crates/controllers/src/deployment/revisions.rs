@@ -81,7 +81,7 @@ pub(super) fn revision(meta: &ObjectMeta) -> i64 {
 impl View<'_> {
     fn next_revision(&self) -> i64 {
         let known = self.old.iter().map(|set| revision(&set.metadata));
-        known.max().unwrap_or(0) + 1
+        known.max().unwrap_or(0).saturating_add(1)
     }
 
     /// Gives the new ReplicaSet its number and the Deployment's annotations, then the Deployment
@@ -171,7 +171,8 @@ impl View<'_> {
             .is_some()
         {
             // Another template, or somebody else, has the name.
-            let count = self.it.status.collision_count.unwrap_or(0) + 1;
+            let count = self.it.status.collision_count.unwrap_or(0);
+            let count = count.saturating_add(1);
             let status = json!({ "collisionCount": count });
             return Step::write(vec![write::patch_status(Kind::Deployment, meta, status)]);
         }

@@ -48,8 +48,9 @@ impl View<'_> {
         }
     }
 
-    fn total(&self) -> i32 {
-        self.all().map(|set| replicas(set)).sum()
+    /// Pods of all templates. Others may make a ReplicaSet as large as they like, and sums larger still.
+    fn total(&self) -> i64 {
+        self.all().map(|set| i64::from(replicas(set))).sum()
     }
 
     /// How large the new ReplicaSet may be made that has `size` now.
@@ -57,8 +58,10 @@ impl View<'_> {
         if !self.is_rolling() {
             return self.wanted();
         }
-        let room = self.wanted().saturating_add(self.max_surge()) - self.total();
-        size + room.min(self.wanted() - size).max(0)
+        let wanted = i64::from(self.wanted());
+        let room = wanted + i64::from(self.max_surge()) - self.total();
+        let size = i64::from(size);
+        bounded(size + room.min(wanted - size).max(0))
     }
 
     /// Makes the new ReplicaSet as large as it may be.
@@ -79,9 +82,10 @@ impl View<'_> {
         let Some(new) = &self.new else {
             return Vec::new();
         };
-        let old_total: i32 = self.old.iter().map(|set| replicas(set)).sum();
-        let floor = self.wanted() - self.max_unavailable();
-        let new_missing = replicas(new) - new.status.available_replicas;
+        let wide = |number: i32| i64::from(number);
+        let old_total: i64 = self.old.iter().map(|set| wide(replicas(set))).sum();
+        let floor = wide(self.wanted()) - wide(self.max_unavailable());
+        let new_missing = wide(replicas(new)) - wide(new.status.available_replicas);
         let may_go = self.total() - floor - new_missing;
         if old_total == 0 || may_go <= 0 {
             return Vec::new();
@@ -92,15 +96,16 @@ impl View<'_> {
             return Vec::new();
         }
         let old: Vec<&Arc<ReplicaSet>> = self.old.iter().filter(|it| replicas(it) > 0).collect();
-        let mut sizes: Vec<i32> = old.iter().map(|set| replicas(set)).collect();
+        let mut sizes: Vec<i64> = old.iter().map(|set| wide(replicas(set))).collect();
         let mut left = may_go;
         for (set, size) in old.iter().zip(&mut sizes) {
-            let broken = (*size - set.status.available_replicas).max(0);
+            let broken = (*size - wide(set.status.available_replicas)).max(0);
             let gone = broken.min(left);
             *size -= gone;
             left -= gone;
         }
-        let available: i32 = self.all().map(|set| set.status.available_replicas).sum();
+        let available = self.all().map(|set| wide(set.status.available_replicas));
+        let available: i64 = available.sum();
         let mut spare = available - floor;
         for size in &mut sizes {
             let gone = spare.clamp(0, *size);
@@ -109,7 +114,13 @@ impl View<'_> {
         }
         let resized = old.iter().zip(sizes);
         resized
-            .flat_map(|(set, size)| self.resize(set, size))
+            .flat_map(|(set, size)| self.resize(set, bounded(size)))
             .collect()
     }
+}
+
+/// A number of pods as the wire has it.
+pub(super) fn bounded(number: i64) -> i32 {
+    let end = if number < 0 { i32::MIN } else { i32::MAX };
+    i32::try_from(number).unwrap_or(end)
 }

@@ -9,6 +9,7 @@ use api::kind::Kind;
 use serde_json::json;
 
 use super::revisions::{DESIRED, MAX, age_key};
+use super::rolling::bounded;
 use super::{View, replicas};
 use crate::write;
 
@@ -96,10 +97,10 @@ impl View<'_> {
     }
 
     fn scale_by_share(&self, mut sets: Vec<&Arc<ReplicaSet>>) -> Vec<Intent> {
-        let total: i32 = sets.iter().map(|set| replicas(set)).sum();
+        let total: i64 = sets.iter().map(|set| i64::from(replicas(set))).sum();
         let allowed = match self.wanted() {
             0 => 0,
-            wanted => wanted.saturating_add(self.max_surge()),
+            wanted => i64::from(wanted) + i64::from(self.max_surge()),
         };
         let to_add = allowed - total;
         let by_age = |set: &&Arc<ReplicaSet>| age_key(&set.metadata);
@@ -117,7 +118,7 @@ impl View<'_> {
                 _ => self.share(set).max(left),
             };
             added += share;
-            sizes.push(replicas(set) + share);
+            sizes.push(i64::from(replicas(set)) + share);
         }
         // What rounding has left over goes to the largest.
         if let Some(first) = sizes.first_mut() {
@@ -125,13 +126,13 @@ impl View<'_> {
         }
         let resized = sets.iter().zip(sizes);
         resized
-            .flat_map(|(set, size)| self.resize_or_mark(set, size))
+            .flat_map(|(set, size)| self.resize_or_mark(set, bounded(size)))
             .collect()
     }
 
     /// By how much a ReplicaSet changes if it keeps its share of the whole.
-    fn share(&self, set: &ReplicaSet) -> i32 {
-        let size = replicas(set);
+    fn share(&self, set: &ReplicaSet) -> i64 {
+        let size = i64::from(replicas(set));
         if self.wanted() == 0 {
             return -size;
         }
@@ -141,9 +142,9 @@ impl View<'_> {
             return 0;
         }
         let now = i64::from(self.wanted()) + i64::from(self.max_surge());
-        let twice = 2 * i64::from(size) * now;
-        let rounded = (twice + before).div_euclid(2 * before);
-        i32::try_from(rounded).unwrap_or(i32::MAX) - size
+        let twice = (2 * size).saturating_mul(now);
+        let rounded = twice.saturating_add(before).div_euclid(2 * before);
+        i64::from(bounded(rounded)) - size
     }
 }
 

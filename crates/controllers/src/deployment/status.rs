@@ -100,27 +100,26 @@ impl View<'_> {
 
     /// The numbers as they are, with the condition `Available`.
     fn numbers(&self) -> DeploymentStatus {
-        let sum = |of: &dyn Fn(&api::core::ReplicaSet) -> i32| -> i32 {
-            self.all().map(|set| of(set)).sum()
+        let sum = |of: &dyn Fn(&api::core::ReplicaSet) -> i32| {
+            let numbers = self.all().map(|set| of(set));
+            numbers.fold(0, i32::saturating_add)
         };
         let available = sum(&|set| set.status.available_replicas);
-        let terminating: Option<i32> = self
-            .all()
-            .map(|set| set.status.terminating_replicas)
-            .sum::<Option<i32>>();
+        let mut terminating = self.all().map(|set| set.status.terminating_replicas);
+        let terminating = terminating.try_fold(0, |sum: i32, more| Some(sum.saturating_add(more?)));
         let mut status = DeploymentStatus {
             observed_generation: self.it.metadata.generation,
             replicas: sum(&|set| set.status.replicas),
             updated_replicas: self.new.as_ref().map_or(0, |set| set.status.replicas),
             ready_replicas: sum(&|set| set.status.ready_replicas),
             available_replicas: available,
-            unavailable_replicas: (sum(&replicas) - available).max(0),
+            unavailable_replicas: sum(&replicas).saturating_sub(available).max(0),
             terminating_replicas: terminating,
             conditions: self.it.status.conditions.clone(),
             collision_count: self.it.status.collision_count,
         };
         let now = whole_seconds(self.inputs.now);
-        let told = match available >= self.wanted() - self.max_unavailable() {
+        let told = match available >= self.wanted().saturating_sub(self.max_unavailable()) {
             true => condition(
                 "Available",
                 "True",
@@ -225,8 +224,9 @@ impl View<'_> {
     /// Whether pods have come or become ready, or old ones have gone.
     fn gets_on(&self, new: &DeploymentStatus) -> bool {
         let old = &self.it.status;
+        let former = |it: &DeploymentStatus| it.replicas.saturating_sub(it.updated_replicas);
         new.updated_replicas > old.updated_replicas
-            || new.replicas - new.updated_replicas < old.replicas - old.updated_replicas
+            || former(new) < former(old)
             || new.ready_replicas > old.ready_replicas
             || new.available_replicas > old.available_replicas
     }

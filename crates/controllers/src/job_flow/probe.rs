@@ -4,11 +4,11 @@
 //! the probe says of its tasks holds; a target of which it says nothing is waited for until it has
 //! completed. Pods are asked over the network once everything else holds, in turns.
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
 use api::core::{Pod, PodPhase};
-use api::volcano::{FlowProbe, HttpProbe, Job, JobPhase, TASK_SPEC, Task, TaskProbe};
+use api::volcano::{FlowProbe, Job, JobPhase, TASK_SPEC, Task};
 use mirror::Mirror;
 
 use super::Member;
@@ -59,14 +59,15 @@ pub(super) fn of(mirror: &Mirror, probe: Option<&FlowProbe>, target: &Member<'_>
     let (Some(probe), Some(job)) = (probe, target.job) else {
         return Stands::Unmet;
     };
-    if job.status.state.phase.is_over() || !concerns(probe, job) {
+    if job.status.state.phase.is_over() {
         return Stands::Unmet;
     }
-    let mut phases = probe.task_status_list.iter();
-    if !phases.all(|wanted| has_reached(job, wanted)) {
+    let tasks = Tasks::of(job);
+    let is_concerned = names(probe).any(|name| !tasks.meant(name).is_empty());
+    if !is_concerned || !has_reached(probe, job, &tasks) {
         return Stands::Unmet;
     }
-    match questions(mirror, probe, job) {
+    match questions(mirror, probe, job, &tasks) {
         None => Stands::Later,
         Some(questions) if questions.is_empty() => Stands::Met,
         Some(questions) => Stands::Asks(questions),
@@ -83,87 +84,163 @@ pub(super) fn strange_tasks<'a>(
     let Some(jobs) = jobs else {
         return BTreeSet::new();
     };
-    let is_strange = |name: &&str| jobs.iter().all(|job| tasks(job, name).next().is_none());
-    names(probe).filter(is_strange).collect()
-}
-
-/// Whether a probe says anything of a job.
-fn concerns(probe: &FlowProbe, job: &Job) -> bool {
-    names(probe).any(|name| tasks(job, name).next().is_some())
+    let tasks = jobs.iter().flat_map(|job| &job.spec.tasks);
+    // By no name any of them is meant.
+    let known: BTreeSet<&str> = tasks.flat_map(|task| ["", &*task.name]).collect();
+    names(probe).filter(|name| !known.contains(name)).collect()
 }
 
 /// The names by which a probe speaks of tasks.
 fn names(probe: &FlowProbe) -> impl Iterator<Item = &str> {
     let phases = probe.task_status_list.iter().map(|it| &*it.task_name);
-    let requests = probe.http_get_list.iter().map(|it| &*it.task_name);
-    let ports = probe.tcp_socket_list.iter().map(|it| &*it.task_name);
-    phases.chain(requests).chain(ports)
+    phases.chain(asks(probe).map(|it| it.task))
 }
 
-/// The tasks that are meant by a name; by none, all of them.
-fn tasks<'a>(job: &'a Job, name: &'a str) -> impl Iterator<Item = &'a Task> {
-    let tasks = job.spec.tasks.iter();
-    tasks.filter(move |task| name.is_empty() || *task.name == *name)
+/// The tasks of a job by the names by which they are meant: their own, and none, which means all of them.
+struct Tasks<'a>(BTreeMap<&'a str, Vec<&'a Task>>);
+
+impl<'a> Tasks<'a> {
+    fn of(job: &'a Job) -> Tasks<'a> {
+        let mut tasks: BTreeMap<&str, Vec<&Task>> = BTreeMap::new();
+        for task in &job.spec.tasks {
+            for name in BTreeSet::from(["", &*task.name]) {
+                tasks.entry(name).or_default().push(task);
+            }
+        }
+        Tasks(tasks)
+    }
+
+    fn meant(&self, name: &str) -> &[&'a Task] {
+        self.0.get(name).map_or(&[], Vec::as_slice)
+    }
 }
 
-/// Whether as many pods of each task meant are in the phase as must start together. A pod that has
-/// succeeded has run, too.
-fn has_reached(job: &Job, wanted: &TaskProbe) -> bool {
-    tasks(job, &wanted.task_name).all(|task| {
-        let counts = job.status.task_status_count.get(&task.name);
-        let of = |phase: &str| counts.and_then(|counts| counts.phase.get(phase)).copied();
-        let passed = match &*wanted.phase {
-            "Running" => of("Succeeded").unwrap_or(0),
-            _ => 0,
-        };
-        let there = of(&wanted.phase).unwrap_or(0).saturating_add(passed);
-        there >= task.min_available().max(1)
+/// Whether all phases are reached that a probe names.
+fn has_reached(probe: &FlowProbe, job: &Job, tasks: &Tasks<'_>) -> bool {
+    let wanted = probe.task_status_list.iter();
+    let wanted: BTreeSet<(&str, &str)> = wanted.map(|it| (&*it.task_name, &*it.phase)).collect();
+    let mut wanted = wanted.into_iter();
+    wanted.all(|(name, phase)| {
+        let mut tasks = tasks.meant(name).iter();
+        tasks.all(|task| is_in(job, task, phase))
     })
 }
 
-/// What the pods are asked; `None` while there are too few of them to be asked.
-fn questions(mirror: &Mirror, probe: &FlowProbe, job: &Job) -> Option<Vec<Inquiry>> {
-    let requests = probe.http_get_list.iter();
-    let requests = requests.map(|it| (&it.task_name, it.port, Some(it)));
-    let ports = probe.tcp_socket_list.iter();
-    let ports = ports.map(|it| (&it.task_name, it.port, None));
+/// Whether as many pods of a task are in the phase as must start together. A pod that has succeeded has
+/// run, too.
+fn is_in(job: &Job, task: &Task, phase: &str) -> bool {
+    let counts = job.status.task_status_count.get(&task.name);
+    let of = |phase: &str| counts.and_then(|counts| counts.phase.get(phase)).copied();
+    let passed = match phase {
+        "Running" => of("Succeeded").unwrap_or(0),
+        _ => 0,
+    };
+    let there = of(phase).unwrap_or(0).saturating_add(passed);
+    there >= task.min_available().max(1)
+}
+
+/// What the pods of tasks are to be asked.
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+struct Ask<'a> {
+    task: &'a str,
+    port: i32,
+    /// `None` only connects.
+    request: Option<Request<'a>>,
+}
+
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+struct Request<'a> {
+    /// Without the slash at its beginning.
+    path: &'a str,
+    /// Name and value.
+    header: Option<(&'a str, &'a str)>,
+}
+
+/// All that a probe says to ask, in its order.
+fn asks(probe: &FlowProbe) -> impl Iterator<Item = Ask<'_>> {
+    let requests = probe.http_get_list.iter().map(|it| Ask {
+        task: &it.task_name,
+        port: it.port,
+        request: Some(Request {
+            path: it.path.trim_start_matches('/'),
+            header: it.http_header.as_ref().map(|it| (&*it.name, &*it.value)),
+        }),
+    });
+    let ports = probe.tcp_socket_list.iter().map(|it| Ask {
+        task: &it.task_name,
+        port: it.port,
+        request: None,
+    });
+    requests.chain(ports)
+}
+
+/// What the pods are asked; `None` while there are too few of them to be asked. A probe may say a hundred
+/// thousand times what to ask, of a job with as many pods: each of both is looked at once, and no more
+/// questions are made than are asked.
+fn questions(
+    mirror: &Mirror,
+    probe: &FlowProbe,
+    job: &Job,
+    tasks: &Tasks<'_>,
+) -> Option<Vec<Inquiry>> {
+    let named: BTreeSet<&str> = asks(probe).map(|it| it.task).collect();
+    if named.is_empty() {
+        return Some(Vec::new());
+    }
+    let pods = pods(mirror, job);
+    let of = |task: &Task| pods.get(&*task.name).map_or(&[][..], Vec::as_slice);
+    let mut meant = named.iter().flat_map(|name| tasks.meant(name));
+    if meant.any(|task| of(task).len() < asked_of(task)) {
+        return None;
+    }
     let mut questions = Vec::new();
-    for (name, port, request) in requests.chain(ports) {
-        for task in tasks(job, name) {
-            let pods = pods(mirror, job, task)?;
-            questions.extend(pods.iter().map(|pod| question(pod, port, request)));
+    let mut asked = BTreeSet::new();
+    for ask in asks(probe).filter(|it| asked.insert(*it)) {
+        for task in tasks.meant(ask.task) {
+            let room = QUESTIONS_MAX - questions.len();
+            let pods = of(task).iter().take(asked_of(task).min(room));
+            questions.extend(pods.map(|pod| question(pod, &ask)));
+        }
+        if questions.len() == QUESTIONS_MAX {
+            break;
         }
     }
-    questions.truncate(QUESTIONS_MAX);
     Some(questions)
 }
 
-/// As many pods of a task as must start together, the first ones by name; `None` where fewer run.
-fn pods<'a>(mirror: &'a Mirror, job: &Job, task: &Task) -> Option<Vec<&'a Arc<Pod>>> {
+/// So many pods of a task are asked: as many as must start together.
+fn asked_of(task: &Task) -> usize {
     let wanted = usize::try_from(task.min_available().max(1)).unwrap_or(1);
-    let wanted = wanted.min(PODS_MAX);
-    let is_up = |pod: &&Arc<Pod>| {
-        let of_task = pod.metadata.annotations.get(TASK_SPEC);
-        of_task.is_some_and(|name| **name == *task.name)
-            && is_active(pod)
-            && pod.status.phase == PodPhase::Running
-            && !pod.status.pod_ip.is_empty()
-    };
-    let pods = mirror.owned_by::<Pod>(&job.metadata.uid).filter(is_up);
-    let pods: Vec<_> = pods.take(wanted).collect();
-    (pods.len() == wanted).then_some(pods)
+    wanted.min(PODS_MAX)
 }
 
-fn question(pod: &Pod, port: i32, request: Option<&HttpProbe>) -> Inquiry {
-    let (namespace, name) = (&pod.metadata.namespace, &pod.metadata.name);
-    let about = match request {
-        Some(request) => format!("http {port}{}{}", path(request), with_headers(request)),
+/// The pods of each task that can be asked, the first ones by name.
+fn pods<'a>(mirror: &'a Mirror, job: &Job) -> BTreeMap<&'a str, Vec<&'a Arc<Pod>>> {
+    let is_up = |pod: &&Arc<Pod>| {
+        is_active(pod) && pod.status.phase == PodPhase::Running && !pod.status.pod_ip.is_empty()
+    };
+    let mut pods: BTreeMap<&str, Vec<&Arc<Pod>>> = BTreeMap::new();
+    for pod in mirror.owned_by::<Pod>(&job.metadata.uid).filter(is_up) {
+        let Some(task) = pod.metadata.annotations.get(TASK_SPEC) else {
+            continue;
+        };
+        let of_task = pods.entry(task).or_default();
+        if of_task.len() < PODS_MAX {
+            of_task.push(pod);
+        }
+    }
+    pods
+}
+
+fn question(pod: &Pod, ask: &Ask<'_>) -> Inquiry {
+    let (namespace, name, port) = (&pod.metadata.namespace, &pod.metadata.name, ask.port);
+    let about = match &ask.request {
+        Some(request) => format!("http {port}/{}{}", request.path, with_header(request)),
         None => format!("tcp {port}"),
     };
-    let request = request.map(|request| {
-        let header = request.http_header.iter();
-        let headers = header.map(|it| (it.name.to_string(), it.value.to_string()));
-        (path(request), headers.collect())
+    let request = ask.request.map(|Request { path, header }| {
+        let header = header.map(|(name, value)| (name.to_owned(), value.to_owned()));
+        (format!("/{path}"), header.into_iter().collect())
     });
     Inquiry {
         topic: format!("probe {namespace}/{name} {about}"),
@@ -181,16 +258,13 @@ fn question(pod: &Pod, port: i32, request: Option<&HttpProbe>) -> Inquiry {
     }
 }
 
-fn path(request: &HttpProbe) -> String {
-    format!("/{}", request.path.trim_start_matches('/'))
-}
-
-/// What tells a request from one for the same path with other header fields, whose values nobody is told.
-fn with_headers(request: &HttpProbe) -> String {
-    let fields = request.http_header.iter();
-    let fields: Vec<&str> = fields.flat_map(|it| [&*it.name, &*it.value]).collect();
-    match fields.is_empty() {
-        true => String::new(),
-        false => format!(", {}", stable_suffix(&fields)),
+/// What tells a request from one for the same path with another header field, whose value nobody is told.
+fn with_header(request: &Request<'_>) -> String {
+    match request.header {
+        Some((name, value)) => format!(", {}", stable_suffix(&[name, value])),
+        None => String::new(),
     }
 }
+
+#[cfg(test)]
+mod tests;

@@ -47,7 +47,7 @@ pub(super) fn sorted_out(
     });
     let data = data(set);
     let text = canonical(&data);
-    let next = all.last().map_or(1, |last| last.revision + 1);
+    let next = all.last().map_or(1, |last| last.revision.saturating_add(1));
     let equal = all
         .iter()
         .rposition(|it| canonical(&it.data.value()) == text);
@@ -55,7 +55,8 @@ pub(super) fn sorted_out(
         return Err(create(set, &all, data, next, settings));
     };
     let update = Arc::clone(&all[at]);
-    if at + 1 != all.len() {
+    // Where numbers end, the last one is as new as it gets.
+    if at + 1 != all.len() && update.revision != next {
         let patch = json!({ "revision": next });
         let meta = &update.metadata;
         return Err(write::patch(
@@ -94,7 +95,7 @@ fn create(
     let stem = crate::child::cut(&meta.name, 223);
     let name = format!("{stem}-{hash}");
     if all.iter().any(|it| *it.metadata.name == *name) {
-        let status = json!({ "collisionCount": collisions + 1 });
+        let status = json!({ "collisionCount": collisions.saturating_add(1) });
         return write::patch_status(Kind::StatefulSet, meta, status);
     }
     let template = set.spec.template.value();

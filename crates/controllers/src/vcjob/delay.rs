@@ -34,12 +34,12 @@ pub(super) struct Notes {
 }
 
 impl Notes {
-    /// Reads them from a status; what cannot be understood is none.
+    /// Reads them from a status; what cannot be understood is none, and of too many the last are none.
     pub(super) fn of(status: &JobStatus) -> Notes {
         let held = status.controlled_resources.iter();
         let since = held.filter_map(|(key, since)| Some((subject(key)?, Time::parse(since)?)));
         Notes {
-            since: since.collect(),
+            since: since.take(NOTES_MAX).collect(),
         }
     }
 
@@ -65,6 +65,11 @@ impl Notes {
             self.since.insert(subject, since);
         }
         has_room
+    }
+
+    /// Whether nothing more can be kept.
+    pub(super) fn is_full(&self) -> bool {
+        self.since.len() >= NOTES_MAX
     }
 
     /// Takes out what an action that has been carried out concerns.

@@ -261,7 +261,9 @@ fn min_resources(mirror: &Mirror, job: &Job) -> ResourceList {
         } else {
             0
         };
-        let more = left.min(i64::from(task.replicas() - counted)).max(0);
+        let more = left
+            .min(i64::from(task.replicas()) - i64::from(counted))
+            .max(0);
         add_times(&mut total, requests, more);
         left -= more;
     }

@@ -2,6 +2,11 @@
 
 use api::intent::ObjectKey;
 
+/// So many obstacles of a kind are told at most, and so many names in one.
+pub(super) const TOLD_MAX: usize = 10;
+/// What one obstacle says at most, in bytes: paths and names of classes may be of any length.
+const MESSAGE_BYTES_MAX: usize = 4_000;
+
 /// One obstacle, or several of them told together.
 #[derive(Clone, Debug, PartialEq)]
 pub(super) struct Obstacle {
@@ -28,6 +33,8 @@ pub(super) enum Word {
     NoDefaultClass,
     /// A claim asks for nothing.
     ZeroCapacity,
+    /// Volumes, mounted in all containers, are more than a pod can hold.
+    TooManyMounts,
     /// The name of the job's PodGroup is somebody else's.
     GroupTaken,
     /// The queue does not exist.
@@ -50,6 +57,7 @@ pub(super) const WORDS: &[Word] = &[
     Word::ClassNotFound,
     Word::NoDefaultClass,
     Word::ZeroCapacity,
+    Word::TooManyMounts,
     Word::GroupTaken,
     Word::QueueNotFound,
     Word::Plugin,
@@ -73,6 +81,7 @@ impl Word {
             Word::ClassNotFound => "StorageClassNotFound",
             Word::NoDefaultClass => "NoDefaultStorageClass",
             Word::ZeroCapacity => "ZeroCapacity",
+            Word::TooManyMounts => "TooManyMounts",
             Word::GroupTaken => "PodGroupConflict",
             Word::QueueNotFound => "QueueNotFound",
             Word::Plugin => "PluginError",
@@ -96,7 +105,7 @@ impl Word {
             Word::QueueNotFound => ("PodGroupError", ""),
             Word::Plugin => ("PluginError", "Execute plugin when job add failed, err: "),
             Word::ServiceNotReady => ("PluginError", ""),
-            Word::PodTaken => ("FailedCreate", ""),
+            Word::TooManyMounts | Word::PodTaken => ("FailedCreate", ""),
             Word::Circle => ("InvalidDependsOn", ""),
         }
     }
@@ -108,15 +117,51 @@ impl Word {
 }
 
 impl Obstacle {
-    /// One obstacle that tells all: the first word, every message.
+    /// One obstacle that tells all: the first word, the first messages of every word. It waits for what
+    /// it tells of alone: until that has come nothing else helps, and then the rest is told.
     pub(super) fn together(mut found: Vec<Obstacle>) -> Option<Obstacle> {
         found.sort_by_key(|obstacle| obstacle.word);
-        let mut rest = found.into_iter();
-        let mut all = rest.next()?;
-        for obstacle in rest {
-            all.message = format!("{}; {}", all.message, obstacle.message);
-            all.waits_for.extend(obstacle.waits_for);
+        let mut all = Obstacle {
+            word: found.first()?.word,
+            message: String::new(),
+            waits_for: Vec::new(),
+        };
+        for kind in found.chunk_by(|one, other| one.word == other.word) {
+            for obstacle in kind.iter().take(TOLD_MAX) {
+                if !all.message.is_empty() {
+                    all.message.push_str("; ");
+                }
+                all.message.push_str(beginning(&obstacle.message));
+                all.waits_for.extend_from_slice(&obstacle.waits_for);
+            }
+            if let Some(more) = untold(kind.len()) {
+                all.message.push_str(&format!("; and {more} more"));
+            }
         }
         Some(all)
     }
+}
+
+/// Names for a message: the first of them, and how many more there are.
+pub(super) fn listed(names: &[&str]) -> String {
+    let told = &names[..names.len().min(TOLD_MAX)];
+    let mut text = told.join(", ");
+    if let Some(more) = untold(names.len()) {
+        text.push_str(&format!(" and {more} more"));
+    }
+    text
+}
+
+/// How many of these are not told.
+fn untold(count: usize) -> Option<usize> {
+    count.checked_sub(TOLD_MAX).filter(|more| *more > 0)
+}
+
+/// As much of a message as is told.
+fn beginning(message: &str) -> &str {
+    let mut end = message.len().min(MESSAGE_BYTES_MAX);
+    while !message.is_char_boundary(end) {
+        end -= 1;
+    }
+    &message[..end]
 }

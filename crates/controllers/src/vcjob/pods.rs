@@ -1,6 +1,7 @@
 //! Pods of a vcjob: which are missing, and what each looks like.
 
-use std::collections::BTreeMap;
+use std::cell::OnceCell;
+use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
 use api::core::PodPhase;
@@ -65,6 +66,8 @@ pub(super) fn missing(
     let (mirror, job, roster) = (view.inputs.mirror, view.job, &view.roster);
     let mut intents = Vec::new();
     let tasks = tasks_by_name(job);
+    // What makes each pod large makes large what all of a step write together.
+    let limit = limit.div_ceil(1 + mounts_max(job) / 1_000);
     for task in &job.spec.tasks {
         if !is_ready(&tasks, roster, task) {
             continue;
@@ -158,38 +161,62 @@ pub(super) fn taken(view: &View<'_>) -> Option<Obstacle> {
     })
 }
 
-/// A job's tasks by name: there may be as many that wait for others as there are tasks.
-pub(super) fn tasks_by_name(job: &Job) -> BTreeMap<&str, &Task> {
+/// A job's tasks by name: there may be as many that wait for others as there are tasks. For one roster.
+pub(super) struct Tasks<'a>(BTreeMap<&'a str, Found<'a>>);
+
+struct Found<'a> {
+    task: &'a Task,
+    /// Whether enough of its pods have started, once somebody has counted them: many may ask.
+    has_started: OnceCell<bool>,
+}
+
+impl<'a> Tasks<'a> {
+    /// The task of that name.
+    pub(super) fn get(&self, name: &(impl AsRef<str> + ?Sized)) -> Option<&&'a Task> {
+        self.0.get(name.as_ref()).map(|found| &found.task)
+    }
+}
+
+/// A job's tasks, to be found by their names.
+pub(super) fn tasks_by_name(job: &Job) -> Tasks<'_> {
     let tasks = job.spec.tasks.iter();
-    tasks.map(|task| (&*task.name, task)).collect()
+    let found = |task| Found {
+        task,
+        has_started: OnceCell::new(),
+    };
+    Tasks(tasks.map(|task| (&*task.name, found(task))).collect())
 }
 
 /// Whether the tasks that this one depends on have come far enough.
-pub(super) fn is_ready(tasks: &BTreeMap<&str, &Task>, roster: &Roster, task: &Task) -> bool {
+pub(super) fn is_ready(tasks: &Tasks<'_>, roster: &Roster, task: &Task) -> bool {
     let Some(depends) = &task.depends_on else {
         return true;
     };
-    let mut others = depends
-        .name
-        .iter()
-        .filter_map(|name| tasks.get(&**name).copied());
-    let has_started = |other: &Task| {
-        let started = roster
-            .of_task(&other.name)
-            .filter(|member| member.counts())
-            .filter(|member| match member.pod.status.phase {
-                PodPhase::Succeeded => true,
-                PodPhase::Running => roster::has_ready_containers(&member.pod),
-                _ => false,
-            })
-            .count();
-        started >= usize::try_from(other.min_available()).unwrap_or(0)
+    let names = depends.name.iter();
+    let mut others = names.filter_map(|name| tasks.0.get(&**name));
+    let is_on = |other: &Found<'_>| {
+        let count = || has_started(roster, other.task);
+        *other.has_started.get_or_init(count)
     };
     if takes_any(depends) {
-        others.any(has_started)
+        others.any(is_on)
     } else {
-        others.all(has_started)
+        others.all(is_on)
     }
+}
+
+/// Whether as many pods of a task have started as others wait for.
+fn has_started(roster: &Roster, task: &Task) -> bool {
+    let started = roster
+        .of_task(&task.name)
+        .filter(|member| member.counts())
+        .filter(|member| match member.pod.status.phase {
+            PodPhase::Succeeded => true,
+            PodPhase::Running => roster::has_ready_containers(&member.pod),
+            _ => false,
+        })
+        .count();
+    started >= usize::try_from(task.min_available()).unwrap_or(0)
 }
 
 /// Whether one of the tasks is enough.
@@ -292,16 +319,61 @@ fn marks(view: &View<'_>, place: &Place<'_>) -> (Map<String, Value>, Map<String,
     (labels, annotations)
 }
 
+/// What volumes and their mounts may take up in a pod, of which nobody stores more than half as much again.
+const MOUNTS_BYTES_MAX: usize = 1_000_000;
+/// The form of a mount, without its path.
+const MOUNT_BYTES: usize = r#"{"name":"volume-0123456789ab","mountPath":""},"#.len();
+/// The form of a pod's volume, without the name of its claim.
+const SOURCE_BYTES: usize =
+    r#"{"name":"volume-0123456789ab","persistentVolumeClaim":{"claimName":""}},"#.len();
+
+/// Tells of a task whose pods cannot hold the job's volumes, as each is mounted in every container.
+pub(super) fn too_many_mounts(job: &Job) -> Option<Obstacle> {
+    let volumes = &job.spec.volumes;
+    let paths = volumes.iter().map(|volume| volume.mount_path.len());
+    let mounts: usize = paths.map(|path| MOUNT_BYTES + path).sum();
+    let claims: BTreeSet<String> = volumes::claims(job).collect();
+    let sources = claims.iter().map(|claim| SOURCE_BYTES + claim.len());
+    let sources: usize = sources.sum();
+    let bytes_of = |task: &Task| sources.saturating_add(mounts.saturating_mul(containers_of(task)));
+    let mut tasks = job.spec.tasks.iter();
+    let task = tasks.find(|task| bytes_of(task) > MOUNTS_BYTES_MAX)?;
+    Some(Obstacle {
+        word: Word::TooManyMounts,
+        message: format!(
+            "{} volumes, each mounted in every one of {} containers, take up {} bytes of a pod of task {}, which \
+             may be {MOUNTS_BYTES_MAX}; the job must have fewer volumes, or the task fewer containers",
+            volumes.len(),
+            containers_of(task),
+            bytes_of(task),
+            task.name,
+        ),
+        waits_for: Vec::new(),
+    })
+}
+
+/// How many mounts of the job's volumes its largest pods have.
+fn mounts_max(job: &Job) -> usize {
+    let containers = job.spec.tasks.iter().map(containers_of).max();
+    let volumes = job.spec.volumes.len();
+    volumes.saturating_mul(containers.unwrap_or(0))
+}
+
+fn containers_of(task: &Task) -> usize {
+    let containers = task.template["spec"]["containers"].as_array();
+    containers.map_or(0, Vec::len)
+}
+
 /// One pod volume for each claim, mounted in every container at each of the job's paths for it.
 fn mount(job: &Job, spec: &mut Value) {
-    let mut known: Vec<String> = Vec::new();
+    let mut known: BTreeSet<String> = BTreeSet::new();
     for (index, volume) in job.spec.volumes.iter().enumerate() {
         let claim = volumes::claim_name(job, index, volume);
         let name = format!("volume-{}", stable_suffix(&[&claim]));
         if !known.contains(&claim) {
             let source = json!({ "name": name, "persistentVolumeClaim": { "claimName": claim } });
             append(spec, "volumes", source);
-            known.push(claim);
+            known.insert(claim);
         }
         let containers = spec.get_mut("containers").and_then(Value::as_array_mut);
         for container in containers.into_iter().flatten() {

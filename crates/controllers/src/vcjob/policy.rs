@@ -3,32 +3,33 @@
 //! Nothing is remembered from watch events. What has happened is read from the pods as they are,
 //! and from the counts that the last status names, so a restart of ours loses nothing.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
 use api::core::{ContainerTerminated, Pod, PodPhase};
-use api::kind::Kind;
 use api::time::Time;
-use api::volcano::{
-    BusAction, BusEvent, Job, JobPhase, PodGroup, PodGroupPhase, Policy, Task, TaskCount,
-};
+use api::volcano::{BusAction, BusEvent, Job, JobPhase, PodGroup, PodGroupPhase, Policy};
 use mirror::Mirror;
 
 use super::delay::{Notes, Subject};
-use super::ranges::Ranges;
+use super::pods;
 use super::restart::LastKill;
-use super::roster::{Member, Roster, Standing, retry_of, version_of};
-use super::{counted::Counted, kept, marked, pods};
+use super::roster::{Member, Roster, Standing, retry_of};
+use lost::{Hole, LOST_MAX};
+use rules::{Ruled, Rules};
 
-/// So many pods of a task that have gone are looked at in one step, and so many indices for them. A status may name
-/// any number; of what is beyond, the first action tells the same.
-const LOST_MAX: usize = 100_000;
+pub(super) use lost::lost;
+
+mod lost;
+mod rules;
+#[cfg(test)]
+mod tests;
 
 /// Something that happened, seen from the job.
 #[derive(Clone, Debug)]
 struct Happening<'a> {
     event: BusEvent,
     exit_code: Option<i32>,
-    task: Option<&'a Task>,
+    task: Option<&'a Ruled<'a>>,
     pod: Option<Box<str>>,
     partition: Option<Box<str>>,
     since: Option<Time>,
@@ -44,7 +45,7 @@ impl Happening<'_> {
         let pod = self.pod.clone().filter(|_| !is_of_task);
         Subject {
             event: self.event,
-            task: self.task.map_or("", |task| &*task.name).into(),
+            task: self.task.map_or("", |ruled| &*ruled.task.name).into(),
             pod: pod.unwrap_or_default(),
         }
     }
@@ -86,75 +87,283 @@ pub(super) fn advise(
     group: Option<&PodGroup>,
     now: Time,
 ) -> Advice {
-    let mut advice = Advice::default();
-    let known = Notes::of(&job.status);
-    for happening in happenings(mirror, job, roster, group, &known) {
-        let Some(policy) = matching(job, &happening) else {
-            continue;
+    let tasks: Vec<Ruled<'_>> = job.spec.tasks.iter().map(Ruled::of).collect();
+    let mut asking = Asking::of(mirror, job, roster, now);
+    asking.ask(&tasks, group);
+    asking.advice
+}
+
+/// What has come of what a policy was asked about.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Heard {
+    /// Nobody wants anything.
+    Nothing,
+    /// It is due, or may be later.
+    Something,
+    /// It has to be noted, and there is no room: of nobody else of its task who has gone anything would come either.
+    NoRoom,
+}
+
+/// The policies of a job are being asked. What has happened is told to them one by one: a status may make up more of
+/// it than could be held.
+struct Asking<'a> {
+    mirror: &'a Mirror,
+    job: &'a Job,
+    roster: &'a Roster,
+    now: Time,
+    rules: Rules<'a>,
+    known: Notes,
+    busy: Busy<'a>,
+    advice: Advice,
+    /// How many indices of pods that have gone were looked at.
+    looked_at: usize,
+}
+
+impl<'a> Asking<'a> {
+    fn of(mirror: &'a Mirror, job: &'a Job, roster: &'a Roster, now: Time) -> Asking<'a> {
+        Asking {
+            mirror,
+            job,
+            roster,
+            now,
+            rules: Rules::of(&job.spec.policies),
+            known: Notes::of(&job.status),
+            busy: Busy::of(job, roster),
+            advice: Advice::default(),
+            looked_at: 0,
+        }
+    }
+
+    fn ask(&mut self, tasks: &'a [Ruled<'a>], group: Option<&PodGroup>) {
+        let roster = self.roster;
+        let by_name: BTreeMap<&str, &Ruled<'_>> = tasks
+            .iter()
+            .map(|ruled| (&*ruled.task.name, ruled))
+            .collect();
+        for happening in noted(self.job, roster, &self.known, &by_name) {
+            self.hear(&happening);
+        }
+        for member in roster.current() {
+            let task = by_name.get(&*member.task).copied();
+            if let Some(happening) = of_pod(member, task) {
+                self.hear(&happening);
+            }
+        }
+        for ruled in tasks {
+            self.ask_of_lost(ruled);
+            for happening in of_task(roster, ruled) {
+                self.hear(&happening);
+            }
+        }
+        if group.is_some_and(|group| group.status.phase == PodGroupPhase::Unknown) {
+            self.hear(&Happening {
+                event: BusEvent::Unknown,
+                exit_code: None,
+                task: None,
+                pod: None,
+                partition: None,
+                since: None,
+                is_over: false,
+            });
+        }
+    }
+
+    /// The first policy that answers: the task's in order, then the job's.
+    fn policy(
+        &self,
+        task: Option<&'a Ruled<'a>>,
+        event: BusEvent,
+        exit_code: Option<i32>,
+    ) -> Option<&'a Policy> {
+        let of_task = task.and_then(|ruled| ruled.rules.first(event, exit_code));
+        of_task.or_else(|| self.rules.first(event, exit_code))
+    }
+
+    fn hear(&mut self, happening: &Happening<'a>) -> Heard {
+        let Some(policy) = self.policy(happening.task, happening.event, happening.exit_code) else {
+            return Heard::Nothing;
         };
-        let Some(wanted) = wanted(job, roster, policy, &happening) else {
-            continue;
+        let Some(wanted) = wanted(self.job, self.roster, policy, happening) else {
+            return Heard::Nothing;
         };
-        let delay = policy.timeout.map_or(0, |timeout| timeout.milliseconds());
+        let delay = delay_ms(policy);
         let is_delayed = delay > 0;
         if is_delayed && happening.is_over {
-            continue;
+            return Heard::Nothing;
         }
-        let has_to_wait = advice.due.is_some() || has_to_wait(job, roster, &wanted);
+        let advice = &mut self.advice;
+        let has_to_wait = advice.due.is_some() || self.busy.holds_back(&wanted);
         // What has gone can be read from nothing afterwards.
         let is_noted = is_delayed || has_to_wait && happening.event == BusEvent::PodEvicted;
         if is_delayed && happening.event == BusEvent::PodPending {
             advice.pending.push(happening.subject());
         }
         let due = match happening.since {
-            _ if !is_noted => now,
+            _ if !is_noted => self.now,
             Some(since) => {
                 let subject = happening.subject();
-                let anew = known.get(&subject).filter(|anew| *anew > since);
+                let anew = self.known.get(&subject).filter(|anew| *anew > since);
                 let anew = anew.filter(|anew| advice.notes.keep(subject, *anew));
                 anew.unwrap_or(since).plus_ms(delay)
             }
             None => {
                 let subject = happening.subject();
-                let since = known.get(&subject).unwrap_or_else(|| whole_seconds(now));
+                let since = self.known.get(&subject);
+                let since = since.unwrap_or_else(|| whole_seconds(self.now));
                 if !advice.notes.keep(subject, since) {
-                    continue;
+                    // Who belongs to another partition may have to wait for nobody.
+                    let is_of_part = matches!(wanted.target, LastKill::Partition(..));
+                    return match is_delayed || advice.due.is_some() || !is_of_part {
+                        true => Heard::NoRoom,
+                        false => Heard::Something,
+                    };
                 }
                 since.plus_ms(delay)
             }
         };
-        if due > now {
+        if due > self.now {
             advice.next = Some(advice.next.map_or(due, |next| next.min(due)));
         } else if !has_to_wait {
             advice.due = Some(wanted);
         }
+        Heard::Something
     }
-    advice
+
+    /// Whether somebody wants to know who of a task has gone, and something can still come of it.
+    fn cares(&self, ruled: &'a Ruled<'a>) -> bool {
+        let Some(policy) = self.policy(Some(ruled), BusEvent::PodEvicted, None) else {
+            return false;
+        };
+        // Where a task has no partitions, at most a pod that is still there says that it is of one.
+        let has_parts = || pods::partition(ruled.task, 0).is_some();
+        let has_pods = || self.roster.of_task(&ruled.task.name).next().is_some();
+        let is_meant = match meant(policy) {
+            None => false,
+            Some(BusAction::RestartPartition) => has_parts() || has_pods(),
+            Some(_) => true,
+        };
+        let is_noted = delay_ms(policy) > 0 || self.advice.due.is_some();
+        let has_room = !is_noted || !self.advice.notes.is_full();
+        is_meant && has_room && self.looked_at < LOST_MAX
+    }
+
+    /// Tells of those of a task who have gone, as far as it can be told who they are. Of those that are on their
+    /// way out the last ones come first: who went before is known already, by a kill or a delay. Holes that are
+    /// known, too, come later, since whoever is missing may have been made anew and have gone again, and last of
+    /// all come those whose name a stranger holds: hardly ever was a pod of the job there before him.
+    fn ask_of_lost(&mut self, ruled: &'a Ruled<'a>) {
+        if !self.cares(ruled) {
+            return;
+        }
+        let lost = lost(self.mirror, self.job, self.roster, ruled.task);
+        if lost.count == 0 {
+            return;
+        }
+        let indices = lost.indices(&mut self.looked_at);
+        let count = indices.as_ref().map_or(lost.fewer, Vec::len);
+        let leaving = lost.leaving(&self.known, indices.as_deref());
+        let mut left = count;
+        for member in leaving.into_iter().take(count) {
+            left -= 1;
+            let name = (&*member.pod.metadata.name).into();
+            let part = member.partition().map(Into::into);
+            if self.hear(&gone(ruled, Some(name), part)) == Heard::NoRoom {
+                return;
+            }
+        }
+        // A task may be huge, and most of it not made yet: no more of its holes are looked at than needed.
+        let mut others = [(Hole::Known, Vec::new()), (Hole::Held, Vec::new())];
+        for index in lost.holes(indices.as_deref()) {
+            if left == 0 {
+                return;
+            }
+            self.looked_at += 1;
+            let hole = lost.hole(&self.known, index);
+            if let Some((_, later)) = others.iter_mut().find(|(sort, _)| *sort == hole) {
+                later.push(index);
+                continue;
+            }
+            left -= 1;
+            if self.hear_of(ruled, index) != Heard::Something {
+                return;
+            }
+        }
+        for index in others.into_iter().flat_map(|(_, later)| later).take(left) {
+            left -= 1;
+            if self.hear_of(ruled, index) != Heard::Something {
+                return;
+            }
+        }
+        // Its task has shrunk meanwhile, or it was marked after it had gone.
+        if left == count {
+            self.hear(&gone(ruled, None, None));
+        }
+    }
+
+    fn hear_of(&mut self, ruled: &'a Ruled<'a>, index: u32) -> Heard {
+        let name = pods::name(self.job, ruled.task, index).into();
+        let part = pods::partition(ruled.task, index);
+        self.hear(&gone(ruled, Some(name), part))
+    }
 }
 
-/// Whether an action has to wait until pods have gone that are being killed.
-fn has_to_wait(job: &Job, roster: &Roster, wanted: &Wanted) -> bool {
-    let is_aimed = wanted.target != LastKill::None;
-    // While pods of the last kill are still to be deleted, a second target would make us forget
-    // the first.
-    if is_aimed && roster.victims().any(|member| !member.goes_alone) {
-        return true;
+fn delay_ms(policy: &Policy) -> i64 {
+    policy.timeout.map_or(0, |timeout| timeout.milliseconds())
+}
+
+/// Pods for which an action has to wait: those that are being killed until they have gone, and those that a restart
+/// has made.
+struct Busy<'a> {
+    is_killing: bool,
+    /// In the middle of a restart the pods that were made after it had been decided.
+    new: Vec<&'a Member>,
+    /// Partitions of those that have started.
+    parts: BTreeSet<(&'a str, &'a str)>,
+}
+
+impl<'a> Busy<'a> {
+    fn of(job: &Job, roster: &'a Roster) -> Busy<'a> {
+        let is_restart = job.status.state.phase == JobPhase::Restarting;
+        let is_new = |member: &&Member| retry_of(&member.pod) >= job.status.retry_count;
+        let new = roster.current().filter(|_| is_restart).filter(is_new);
+        let new: Vec<&Member> = new.collect();
+        let started = new.iter().filter(|member| has_started(member));
+        let parts = started.filter_map(|member| Some((&*member.task, member.partition()?)));
+        Busy {
+            is_killing: roster.victims().any(|member| !member.goes_alone),
+            parts: parts.collect(),
+            new,
+        }
     }
-    // In the middle of a restart another one is no retry, and takes only pods that were there before.
-    // What befell the new ones is the next attempt's, and a retry of its own; so is what would have to
-    // take new ones along that have started.
-    let is_restart = is_aimed || wanted.action == BusAction::RestartJob;
-    let is_eviction = wanted.event == BusEvent::PodEvicted;
-    let is_new = |member: &Member| retry_of(&member.pod) >= job.status.retry_count;
-    let is_cause = |member: &Member| !is_eviction && member.pod.metadata.name == wanted.cause.pod;
-    let has_started =
-        |member: &Member| !matches!(member.pod.status.phase, PodPhase::Unset | PodPhase::Pending);
-    let is_missed = |member: &Member| wanted.target.aims_at(member) && has_started(member);
-    is_restart
-        && job.status.state.phase == JobPhase::Restarting
-        && roster
-            .current()
-            .any(|member| is_new(member) && (is_cause(member) || is_missed(member)))
+
+    /// Whether an action has to wait.
+    fn holds_back(&self, wanted: &Wanted) -> bool {
+        let is_aimed = wanted.target != LastKill::None;
+        // While pods of the last kill are still to be deleted, a second target would make us forget
+        // the first.
+        if is_aimed && self.is_killing {
+            return true;
+        }
+        // In the middle of a restart another one is no retry, and takes only pods that were there before.
+        // What befell the new ones is the next attempt's, and a retry of its own; so is what would have to
+        // take new ones along that have started.
+        let is_restart = is_aimed || wanted.action == BusAction::RestartJob;
+        let is_eviction = wanted.event == BusEvent::PodEvicted;
+        let is_cause = |member: &Member| member.pod.metadata.name == wanted.cause.pod;
+        let is_missed = |member: &Member| wanted.target.aims_at(member) && has_started(member);
+        match &wanted.target {
+            _ if !is_restart => false,
+            LastKill::Partition(task, id) if is_eviction => self.parts.contains(&(task, id)),
+            _ => self
+                .new
+                .iter()
+                .any(|member| !is_eviction && is_cause(member) || is_missed(member)),
+        }
+    }
+}
+
+fn has_started(member: &Member) -> bool {
+    !matches!(member.pod.status.phase, PodPhase::Unset | PodPhase::Pending)
 }
 
 /// An instant on the wire has whole seconds.
@@ -162,201 +371,31 @@ pub(super) fn whole_seconds(now: Time) -> Time {
     Time::from_seconds(now.micros().div_euclid(1_000_000))
 }
 
-/// Pods of a task that have gone.
-pub(super) struct Lost {
-    /// How many.
-    pub(super) count: usize,
-    /// Their indices in order, where a status says whom it counts.
-    indices: Option<Vec<u32>>,
-}
-
-/// Pods of a task that have gone without our doing since the last status was written. One that was
-/// marked as out of sync counts as there for as long as no status tells of its going. What befalls
-/// pods of a former version is nobody's concern.
-pub(super) fn lost(mirror: &Mirror, job: &Job, roster: &Roster, task: &Task) -> Lost {
-    let counts = &job.status.task_status_count;
-    let known = counts.get(&task.name).map_or(0, TaskCount::pods);
-    let told = marked::of(&job.status, &task.name);
-    let is_here = |member: &&Member| match member.standing {
-        Standing::Current | Standing::Former => true,
-        Standing::Victim => member.goes_alone && !told.has(member.index),
-        Standing::Leaving => member.is_marked && !told.has(member.index),
-    };
-    let here = roster.of_task(&task.name).filter(is_here);
-    let (former, current): (Vec<&Member>, Vec<&Member>) =
-        here.partition(|member| is_former(job, member));
-    let count = |pods: &[&Member]| i64::try_from(pods.len()).unwrap_or(i64::MAX);
-    let kept = kept::of(&job.status, &task.name).map_or_else(|| count(&former), |kept| kept.max(0));
-    let fewer = known.saturating_sub(kept).saturating_sub(count(&current));
-    let fewer = usize::try_from(fewer).unwrap_or(0).min(LOST_MAX);
-    let mut here: Vec<u32> = current.iter().map(|member| member.index).collect();
-    here.sort_unstable();
-    let missing_of = |told: &Ranges| told.without(&here).take(LOST_MAX).collect();
-    let indices = match Counted::of(&job.status, &task.name) {
-        Counted::Number => None,
-        Counted::Listed(listed) => Some(missing_of(&listed)),
-        // A status by somebody who lists nobody may count others: those that are away for a reason that is
-        // known are none whom it does.
-        Counted::First(_) if !former.is_empty() => None,
-        Counted::First(first) => {
-            let kill = LastKill::of(&job.status);
-            let restarts = job.status.state.phase == JobPhase::Restarting;
-            let mut missing: Vec<u32> = missing_of(&first);
-            missing.retain(|index| {
-                let name = pods::name(job, task, *index);
-                let partition = pods::partition(task, *index);
-                let is_killed = restarts && kill.names(&task.name, &name, partition.as_deref());
-                let own = roster.of_task(&task.name);
-                let is_held = || {
-                    let is_there = mirror
-                        .find(Kind::Pod, &job.metadata.namespace, &name)
-                        .is_some();
-                    is_there && !own.into_iter().any(|member| member.index == *index)
-                };
-                !told.has(*index) && !is_killed && !is_held()
-            });
-            Some(missing)
-        }
-    };
-    let indices = indices.filter(|indices| indices.len() >= fewer);
-    Lost {
-        count: indices.as_ref().map_or(fewer, Vec::len),
-        indices,
-    }
-}
-
-fn is_former(job: &Job, member: &Member) -> bool {
-    version_of(&member.pod) < job.status.version
-}
-
-/// An index of a task under which the job has no pod.
-#[derive(Clone, Copy, PartialEq, Eq)]
-enum Hole {
-    /// Nothing says why.
-    New,
-    /// A kill, a mark or a note tells of it.
-    Known,
-    /// A stranger has a pod of that name.
-    Held,
-}
-
-/// Who of a task has gone, as far as it can be told. Of those that are on their way out the last ones
-/// come first: who went before is known already, by a kill or a delay. Holes that are known, too, come
-/// later, since whoever is missing may have been made anew and have gone again, and last of all come
-/// those whose name a stranger holds: hardly ever was a pod of the job there before him.
-fn evicted<'a>(
-    mirror: &Mirror,
-    job: &Job,
-    roster: &Roster,
-    task: &'a Task,
-    known: &Notes,
-) -> Vec<Happening<'a>> {
-    let Lost { count, indices } = lost(mirror, job, roster, task);
-    if count == 0 {
-        return Vec::new();
-    }
-    let is_lost = |index: &u32| {
-        let indices = indices.as_ref();
-        indices.is_none_or(|indices| indices.binary_search(index).is_ok())
-    };
-    let happening = |pod: Option<Box<str>>, partition| Happening {
+/// Somebody of a task has gone.
+fn gone<'a>(
+    ruled: &'a Ruled<'a>,
+    pod: Option<Box<str>>,
+    partition: Option<Box<str>>,
+) -> Happening<'a> {
+    Happening {
         event: BusEvent::PodEvicted,
         exit_code: None,
-        task: Some(task),
+        task: Some(ruled),
         pod,
         partition,
         since: None,
         is_over: false,
-    };
-    let kill = LastKill::of(&job.status);
-    let is_noted = |pod: &str| {
-        let subject = Subject {
-            event: BusEvent::PodEvicted,
-            task: task.name.clone(),
-            pod: pod.into(),
-        };
-        known.get(&subject).is_some()
-    };
-    let is_news = |member: &&Member| {
-        member.standing == Standing::Leaving
-            && is_lost(&member.index)
-            && !member.is_marked
-            && i64::from(member.index) < i64::from(task.replicas())
-            && !is_former(job, member)
-            && !kill.takes(&job.status, member)
-            && !is_noted(&member.pod.metadata.name)
-    };
-    let mut leaving: Vec<&Member> = roster.of_task(&task.name).filter(is_news).collect();
-    leaving.sort_by_key(|member| std::cmp::Reverse(gone_since(&member.pod)));
-    let leaving = leaving.into_iter().map(|member| {
-        let name = (&*member.pod.metadata.name).into();
-        happening(Some(name), member.partition().map(Into::into))
-    });
-    let taken = roster.taken(&task.name);
-    // A task may be huge, and most of it not made yet: no more of its holes are looked at than needed.
-    let told = &marked::of(&job.status, &task.name);
-    let replicas = u32::try_from(task.replicas()).unwrap_or(0);
-    // Of whom a status says that it counts them no others are looked at.
-    let (listed, unlisted) = match &indices {
-        Some(indices) => (&indices[..], 0..0),
-        None => (&[][..], 0..replicas),
-    };
-    let listed = listed.iter().copied().filter(|index| *index < replicas);
-    let all = listed.chain(unlisted);
-    let (taken, kill, is_noted, happening) = (&taken, &kill, &is_noted, &happening);
-    let holes = |wanted: Hole| {
-        let holes = all
-            .clone()
-            .filter(move |index| taken.binary_search(index).is_err())
-            .take(LOST_MAX);
-        holes.filter_map(move |index| {
-            let name = pods::name(job, task, index);
-            let partition = pods::partition(task, index);
-            let is_killed = || kill.names(&task.name, &name, partition.as_deref());
-            let is_known = told.has(index) || is_noted(&name) || is_killed();
-            let is_held = || mirror.find(Kind::Pod, &job.metadata.namespace, &name);
-            let hole = match is_known {
-                _ if is_held().is_some() => Hole::Held,
-                true => Hole::Known,
-                false => Hole::New,
-            };
-            (hole == wanted).then(|| happening(Some(name.into()), partition))
-        })
-    };
-    let holes = [Hole::New, Hole::Known, Hole::Held]
-        .into_iter()
-        .flat_map(holes);
-    let mut found: Vec<Happening<'_>> = leaving.chain(holes).take(count).collect();
-    // Its task has shrunk meanwhile, or it was marked after it had gone.
-    if found.is_empty() {
-        found.push(happening(None, None));
     }
-    found
 }
 
-/// When the deletion of a pod was asked for. What stands in it is when it is to be over.
-fn gone_since(pod: &Pod) -> Option<Time> {
-    let meta = &pod.metadata;
-    let grace = meta.deletion_grace_period_seconds.unwrap_or(0);
-    let asked = meta.deletion_timestamp?;
-    Some(asked.plus_ms(grace.saturating_mul(-1_000)))
-}
-
-fn happenings<'a>(
-    mirror: &Mirror,
-    job: &'a Job,
-    roster: &'a Roster,
-    group: Option<&PodGroup>,
+/// Pods that were taken away, as notes tell.
+fn noted<'a>(
+    job: &Job,
+    roster: &Roster,
     known: &Notes,
+    tasks: &BTreeMap<&str, &'a Ruled<'a>>,
 ) -> Vec<Happening<'a>> {
-    let tasks: BTreeMap<&str, &Task> = job
-        .spec
-        .tasks
-        .iter()
-        .map(|task| (&*task.name, task))
-        .collect();
-    let mut found = Vec::new();
-    for (subject, _) in known.evictions() {
+    let happening = |(subject, _): (&Subject, Time)| {
         // Like upstream: whoever runs again under that name has made it good.
         let mut members = roster.of_task(&subject.task);
         // The one that goes may run on for a while.
@@ -365,39 +404,21 @@ fn happenings<'a>(
             is_running && member.pod.metadata.name == subject.pod
         });
         let task = tasks.get(&*subject.task).copied();
-        found.push(Happening {
+        let partition = |ruled: &Ruled<'_>| pods::partition_of(job, ruled.task, &subject.pod);
+        Happening {
             event: BusEvent::PodEvicted,
             exit_code: None,
             task,
             pod: (!subject.pod.is_empty()).then(|| subject.pod.clone()),
-            partition: task.and_then(|task| pods::partition_of(job, task, &subject.pod)),
+            partition: task.and_then(partition),
             since: None,
             is_over: is_good,
-        });
-    }
-    for member in roster.current() {
-        let task = tasks.get(&*member.task).copied();
-        found.extend(of_pod(member, task));
-    }
-    for task in &job.spec.tasks {
-        found.extend(evicted(mirror, job, roster, task, known));
-        found.extend(of_task(roster, task));
-    }
-    if group.is_some_and(|group| group.status.phase == PodGroupPhase::Unknown) {
-        found.push(Happening {
-            event: BusEvent::Unknown,
-            exit_code: None,
-            task: None,
-            pod: None,
-            partition: None,
-            since: None,
-            is_over: false,
-        });
-    }
-    found
+        }
+    };
+    known.evictions().map(happening).collect()
 }
 
-fn of_pod<'a>(member: &Member, task: Option<&'a Task>) -> Option<Happening<'a>> {
+fn of_pod<'a>(member: &Member, task: Option<&'a Ruled<'a>>) -> Option<Happening<'a>> {
     let pod = &member.pod;
     let (event, since, exit_code) = match pod.status.phase {
         PodPhase::Failed => {
@@ -420,7 +441,8 @@ fn of_pod<'a>(member: &Member, task: Option<&'a Task>) -> Option<Happening<'a>> 
     })
 }
 
-fn of_task<'a>(roster: &Roster, task: &'a Task) -> Vec<Happening<'a>> {
+fn of_task<'a>(roster: &Roster, ruled: &'a Ruled<'a>) -> Vec<Happening<'a>> {
+    let task = ruled.task;
     let members = || {
         let pods = roster.of_task(&task.name);
         pods.filter(|member| member.standing == Standing::Current)
@@ -428,7 +450,7 @@ fn of_task<'a>(roster: &Roster, task: &'a Task) -> Vec<Happening<'a>> {
     let happening = |event, pod: Option<&Pod>, since| Happening {
         event,
         exit_code: None,
-        task: Some(task),
+        task: Some(ruled),
         pod: pod.map(|pod| (&pod.metadata.name).into()),
         partition: pod
             .and_then(|pod| pod.metadata.labels.get("volcano.sh/partition-id"))
@@ -491,25 +513,21 @@ fn last_end(pod: &Pod) -> Option<Time> {
     ends.max()
 }
 
-/// The first policy that matches: the task's in order, then the job's.
-fn matching<'a>(job: &'a Job, happening: &Happening<'a>) -> Option<&'a Policy> {
-    let of_task = happening.task.map_or(&[][..], |task| &task.policies);
-    of_task
-        .iter()
-        .chain(&job.spec.policies)
-        .find(|policy| matches(policy, happening))
-}
-
-fn matches(policy: &Policy, happening: &Happening<'_>) -> bool {
-    // A pending pod is nothing unusual: only a policy with a timeout can mean it.
-    if happening.event == BusEvent::PodPending && policy.timeout.is_none() {
-        return false;
-    }
-    let is_named = |event: &str| event == happening.event.text() || event == BusEvent::Any.text();
-    if policy.events().any(is_named) {
-        return true;
-    }
-    matches!((policy.exit_code, happening.exit_code), (Some(wanted), Some(seen)) if wanted == seen)
+/// The action of a policy, if it means anything to a job that is active; resuming, and upstream's internal
+/// actions, do not.
+fn meant(policy: &Policy) -> Option<BusAction> {
+    let action = BusAction::parse(&policy.action)?;
+    let is_meant = matches!(
+        action,
+        BusAction::AbortJob
+            | BusAction::RestartJob
+            | BusAction::TerminateJob
+            | BusAction::CompleteJob
+            | BusAction::RestartTask
+            | BusAction::RestartPod
+            | BusAction::RestartPartition
+    );
+    is_meant.then_some(action)
 }
 
 fn wanted(
@@ -518,20 +536,15 @@ fn wanted(
     policy: &Policy,
     happening: &Happening<'_>,
 ) -> Option<Wanted> {
-    let action = BusAction::parse(&policy.action)?;
-    let task = happening.task.map(|task| task.name.clone());
+    let action = meant(policy)?;
+    let task = happening.task.map(|ruled| ruled.task.name.clone());
     let target = match action {
         BusAction::RestartTask => LastKill::Task(task.clone()?),
         BusAction::RestartPod => LastKill::Pod(happening.pod.clone()?),
         BusAction::RestartPartition => {
             LastKill::Partition(task.clone()?, happening.partition.clone()?)
         }
-        BusAction::AbortJob
-        | BusAction::RestartJob
-        | BusAction::TerminateJob
-        | BusAction::CompleteJob => LastKill::None,
-        // Resuming, and upstream's internal actions, mean nothing to a job that is active.
-        _ => return None,
+        _ => LastKill::None,
     };
     // A restart that would kill nobody must not eat the job's retries, except that of a pod
     // that has gone already.

@@ -4,6 +4,7 @@
 //! never touched. A volume with `volumeClaim` is ours: its claim's name follows from the job's uid
 //! and the volume's index, so no number of attempts makes a second one.
 
+use std::cell::OnceCell;
 use std::collections::BTreeSet;
 use std::sync::Arc;
 
@@ -15,7 +16,8 @@ use api::volcano::{Job, JobCondition, JobPhase, JobStatus, JobVolume};
 use mirror::{Change, Index, Mirror};
 use serde_json::Value;
 
-use super::obstacle::{Obstacle, WORDS, Word};
+use super::obstacle::{self, Obstacle, TOLD_MAX, WORDS, Word};
+use super::pods;
 use crate::write::stable_suffix;
 
 /// Key in `status.controlledResources` once a pod of a job with claims of its own has started, or went
@@ -107,9 +109,11 @@ fn were_used(job: &Job) -> bool {
 pub(super) fn obstacle(mirror: &Mirror, job: &Job) -> Option<Obstacle> {
     let mut found: Vec<Obstacle> = Vec::new();
     found.extend(missing(mirror, job));
+    found.extend(pods::too_many_mounts(job));
+    let classes = Classes::of(mirror);
     for (index, volume) in job.spec.volumes.iter().enumerate() {
         match &volume.volume_claim {
-            Some(spec) => found.extend(of_own(mirror, job, index, volume, spec)),
+            Some(spec) => found.extend(of_own(&classes, job, index, volume, spec)),
             None => found.extend(of_named(mirror, job, volume)),
         }
     }
@@ -132,6 +136,29 @@ pub(super) fn waiting_for_class(mirror: &Mirror) -> impl Iterator<Item = ObjectK
 fn is_free(volume: &PersistentVolume) -> bool {
     let spec = &volume.spec;
     spec.storage_class_name.is_empty() && spec.claim_ref.is_none()
+}
+
+/// The classes there are, looked at by volume after volume.
+struct Classes<'a> {
+    mirror: &'a Mirror,
+    /// Whether a claim without a class finds a volume. That takes looking through all that there are.
+    serve_unnamed: OnceCell<bool>,
+}
+
+impl<'a> Classes<'a> {
+    fn of(mirror: &'a Mirror) -> Classes<'a> {
+        Classes {
+            mirror,
+            serve_unnamed: OnceCell::new(),
+        }
+    }
+
+    fn serve_unnamed(&self) -> bool {
+        *self.serve_unnamed.get_or_init(|| {
+            let mut volumes = self.mirror.list::<PersistentVolume>();
+            has_default(self.mirror) || volumes.any(|volume| is_free(volume))
+        })
+    }
 }
 
 fn has_default(mirror: &Mirror) -> bool {
@@ -163,6 +190,7 @@ pub(super) fn makes_class(mirror: &Mirror, change: &Change) -> bool {
 }
 
 /// What may go wrong later: claims that only one node can mount, where there are several, or only one pod.
+/// Of the first such claims; nobody reads thousands of events.
 pub(super) fn warnings(mirror: &Mirror, job: &Job) -> Vec<String> {
     let replicas = job.spec.replicas();
     if replicas < 2 {
@@ -197,6 +225,7 @@ pub(super) fn warnings(mirror: &Mirror, job: &Job) -> Vec<String> {
                 )
             })
         })
+        .take(TOLD_MAX)
         .collect()
 }
 
@@ -240,7 +269,7 @@ fn is_leaving(claim: &PersistentVolumeClaim) -> bool {
 /// Tells of claims that the job cannot use: what they are, and what has to be done with them.
 fn lost(job: &Job, names: &BTreeSet<&str>, [state, wanted]: [&str; 2]) -> Option<Obstacle> {
     let all: Vec<&str> = names.iter().copied().collect();
-    let list = all.join(", ");
+    let list = obstacle::listed(&all);
     let [claims, are, them, claims_are] = match all.len() {
         0 => return None,
         1 => ["pvc", "is", "it", "PVC is"],
@@ -254,11 +283,12 @@ fn lost(job: &Job, names: &BTreeSet<&str>, [state, wanted]: [&str; 2]) -> Option
             "{claims} {list} {are} {state}, the job will be in the Pending state until the {claims_are} {wanted}"
         ),
     };
-    let key = |name: &&str| claim_key(job, name);
+    // Until the first have come, those that are not told of do not help.
+    let told = all.iter().take(TOLD_MAX);
     Some(Obstacle {
         word: Word::ClaimNotFound,
         message,
-        waits_for: all.iter().map(key).collect(),
+        waits_for: told.map(|name| claim_key(job, name)).collect(),
     })
 }
 
@@ -295,13 +325,13 @@ fn single_pod_only<'a>(
 }
 
 fn of_own(
-    mirror: &Mirror,
+    classes: &Classes<'_>,
     job: &Job,
     index: usize,
     volume: &JobVolume,
     spec: &Value,
 ) -> Vec<Obstacle> {
-    let name = claim_name(job, index, volume);
+    let (mirror, name) = (classes.mirror, claim_name(job, index, volume));
     if let Some(claim) = mirror.get::<PersistentVolumeClaim>(&job.metadata.namespace, &name) {
         // Who names the claim himself may have made it: it is used as it is, like upstream does.
         let is_named = !volume.volume_claim_name.is_empty();
@@ -328,7 +358,7 @@ fn of_own(
     }
     let mut found = Vec::new();
     found.extend(no_capacity(volume, spec));
-    found.extend(no_class(mirror, volume, spec));
+    found.extend(no_class(classes, volume, spec));
     let modes = spec["accessModes"].as_array().into_iter().flatten();
     found.extend(single_pod_only(job, &name, modes.filter_map(Value::as_str)));
     found
@@ -353,7 +383,8 @@ fn no_capacity(volume: &JobVolume, spec: &Value) -> Option<Obstacle> {
     })
 }
 
-fn no_class(mirror: &Mirror, volume: &JobVolume, spec: &Value) -> Option<Obstacle> {
+fn no_class(classes: &Classes<'_>, volume: &JobVolume, spec: &Value) -> Option<Obstacle> {
+    let mirror = classes.mirror;
     match spec["storageClassName"].as_str() {
         // Explicitly without a class: only an existing volume can serve it.
         Some("") => None,
@@ -375,17 +406,13 @@ fn no_class(mirror: &Mirror, volume: &JobVolume, spec: &Value) -> Option<Obstacl
         }
         // Its volume is chosen already.
         None if spec["volumeName"].as_str().is_some_and(|it| !it.is_empty()) => None,
-        None => {
-            let mut volumes = mirror.list::<PersistentVolume>();
-            let exists = has_default(mirror) || volumes.any(|volume| is_free(volume));
-            (!exists).then(|| Obstacle {
-                word: Word::NoDefaultClass,
-                message: format!(
-                    "volumeClaim {} names no storageclass, and there is no default one",
-                    volume.mount_path
-                ),
-                waits_for: Vec::new(),
-            })
-        }
+        None => (!classes.serve_unnamed()).then(|| Obstacle {
+            word: Word::NoDefaultClass,
+            message: format!(
+                "volumeClaim {} names no storageclass, and there is no default one",
+                volume.mount_path
+            ),
+            waits_for: Vec::new(),
+        }),
     }
 }

@@ -519,6 +519,15 @@ impl World {
                     };
                 }
                 merge(&mut held, patch);
+                let meta = &held["metadata"];
+                if meta["deletionTimestamp"].is_string() && meta["finalizers"].is_null() {
+                    // It goes with its last finalizer; the answer bears the former revision.
+                    self.remove(key.0, &key.1);
+                    return WriteOutcome::Done {
+                        revision: resource_version.parse().expect("it is a number"),
+                        uid: "".into(),
+                    };
+                }
                 self.commit(key.0, &key.1, held)
             }
             (
@@ -546,7 +555,7 @@ impl World {
                     resource_version,
                     ..
                 },
-                Some(held),
+                Some(mut held),
             ) => {
                 let meta = &held["metadata"];
                 let is_version = resource_version
@@ -555,7 +564,13 @@ impl World {
                 if meta["uid"] != json!(uid) || !is_version {
                     return WriteOutcome::Refused(refusal(409, "Conflict"));
                 }
-                self.remove(key.0, &key.1);
+                let is_held = meta["finalizers"].is_array();
+                if is_held && meta["deletionTimestamp"].is_null() {
+                    held["metadata"]["deletionTimestamp"] = json!(self.now);
+                    self.commit(key.0, &key.1, held);
+                } else if !is_held {
+                    self.remove(key.0, &key.1);
+                }
                 WriteOutcome::Done {
                     revision: 0,
                     uid: "".into(),

@@ -53,6 +53,80 @@ pub(super) fn count(task: &Task) -> i32 {
     }
 }
 
+/// How long the names of a task's pods are at most: a point, two dashes, and a number of nine digits, since so
+/// many names fit into nothing.
+pub(super) fn name_bytes(job: &Job, task: &Task) -> usize {
+    let spec = &task.template["spec"];
+    let subdomain = match text(spec, "subdomain") {
+        "" => &job.metadata.name,
+        subdomain => subdomain,
+    };
+    let host_bytes = match text(spec, "hostname") {
+        "" => job.metadata.name.len() + task.name.len() + 11,
+        hostname => hostname.len(),
+    };
+    host_bytes + 1 + subdomain.len()
+}
+
+/// What a list of names may take up in all containers of a pod together, of which nobody stores more than half
+/// as much again.
+const LIST_BYTES_MAX: usize = 1_000_000;
+
+/// A list of names that a plugin tells containers, before it is written down.
+pub(super) struct List {
+    variable: &'static str,
+    names: i64,
+    bytes: usize,
+}
+
+impl List {
+    /// An empty one.
+    pub(super) fn new(variable: &'static str) -> List {
+        List {
+            variable,
+            names: 0,
+            bytes: 0,
+        }
+    }
+
+    /// Adds so many names of a task, beside each of which so many bytes stand.
+    pub(super) fn add(&mut self, job: &Job, task: &Task, count: i32, beside: usize) {
+        let each = name_bytes(job, task) + beside;
+        let all = usize::try_from(count).unwrap_or(0).saturating_mul(each);
+        self.names += i64::from(count.max(0));
+        self.bytes = self.bytes.saturating_add(all);
+    }
+
+    /// Whether so many containers of a task's pod can be told it.
+    pub(super) fn fits(&self, task: &Task, containers: usize) -> Result<(), String> {
+        if self.bytes.saturating_mul(containers) <= LIST_BYTES_MAX {
+            return Ok(());
+        }
+        let List {
+            variable, names, ..
+        } = self;
+        Err(format!(
+            "variable {variable} with the names of {names} pods does not fit into the {} of a pod of task {}; there \
+             must be fewer replicas to name, or fewer containers",
+            counted(containers),
+            task.name,
+        ))
+    }
+}
+
+/// How many entries a list of a task's pod has.
+pub(super) fn length(task: &Task, list: &str) -> usize {
+    task.template["spec"][list].as_array().map_or(0, Vec::len)
+}
+
+/// Containers of a pod, for a message.
+pub(super) fn counted(containers: usize) -> String {
+    match containers {
+        1 => "container".to_owned(),
+        more => format!("{more} containers"),
+    }
+}
+
 /// Labels that all pods of a job have and no others.
 pub(super) fn peers(job: &Job) -> Value {
     let meta = &job.metadata;

@@ -135,18 +135,14 @@ fn variables_fit(job: &Job) -> Result<(), String> {
     };
     let bytes: usize = tasks.iter().map(of_task).sum();
     for task in tasks {
-        let spec = &task.template["spec"];
-        let count = |list: &str| spec[list].as_array().map_or(0, Vec::len);
-        let containers = count("containers") + count("initContainers");
+        let [main, init] = ["containers", "initContainers"].map(|list| hosts::length(task, list));
+        let containers = main + init;
         if bytes.saturating_mul(containers) > VARIABLES_BYTES_MAX {
             return Err(format!(
                 "variables of {} tasks do not fit into the {} of a pod of task {}; the argument \
                  --inject-hosts-env=false leaves them out, their values stand in {MOUNT_PATH} too",
                 tasks.len(),
-                match containers {
-                    1 => "container".to_owned(),
-                    more => format!("{more} containers"),
-                },
+                hosts::counted(containers),
                 task.name,
             ));
         }
@@ -156,15 +152,19 @@ fn variables_fit(job: &Job) -> Result<(), String> {
 
 /// Whether what is told of a job's pods fits into its ConfigMap.
 fn fit(job: &Job, has_addresses: bool) -> Result<(), String> {
-    let mut bytes = 0;
+    let mut bytes: usize = 0;
     for task in &job.spec.tasks {
-        let name_bytes = job.metadata.name.len() * 2 + task.name.len() + 12;
+        let name_bytes = hosts::name_bytes(job, task);
         let address_bytes = match has_addresses {
             true => name_bytes + addresses::BYTES_MAX,
             false => 0,
         };
-        let pod_bytes = name_bytes * 2 + address_bytes;
-        bytes += pod_bytes * usize::try_from(task.replicas()).unwrap_or(0);
+        // Pods that share a name have a line of an address each.
+        let [names, pods] =
+            [hosts::count(task), task.replicas()].map(|count| usize::try_from(count).unwrap_or(0));
+        bytes = bytes
+            .saturating_add(names.saturating_mul(name_bytes * 2))
+            .saturating_add(pods.saturating_mul(address_bytes));
         if bytes > HOSTS_BYTES_MAX {
             return Err(format!(
                 "host names of task {} do not fit into ConfigMap {}-svc",

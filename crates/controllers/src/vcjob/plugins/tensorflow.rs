@@ -3,8 +3,8 @@
 use api::volcano::{Job, Task};
 use serde_json::{Map, Value, json};
 
-use super::hosts::{of_pod, task_of};
-use super::{Arguments, Place, Plugin, Port, Tells, each_main_container, set_env};
+use super::hosts::{self, List, of_pod, task_of};
+use super::{Arguments, Child, Place, Plugin, Port, Tells, each_main_container, set_env};
 
 const PORT: Port = Port {
     name: "port",
@@ -13,7 +13,7 @@ const PORT: Port = Port {
 
 pub(super) const PLUGIN: Plugin = Plugin {
     name: "tensorflow",
-    children: None,
+    children: Some(children),
     tells: |_| Tells::Pods,
     pod,
 };
@@ -22,16 +22,37 @@ pub(super) const PLUGIN: Plugin = Plugin {
 /// that is not given are one and the same.
 const ROLES: &[&str] = &["ps", "worker", "chief", "evaluator"];
 
-/// A task with none of these names has no part in the cluster and is told nothing.
-fn pod(job: &Job, arguments: &Arguments<'_>, place: &Place<'_>, pod: &mut Value) {
+/// The variable that tells a process of the cluster.
+const VARIABLE: &str = "TF_CONFIG";
+
+/// It needs nothing beside pods, but these must hold the cluster.
+fn children(job: &Job, arguments: &Arguments<'_>) -> Result<Vec<Child>, String> {
+    let tasks = parts(job, arguments);
+    let mut list = List::new(VARIABLE);
+    for (_, task) in &tasks {
+        list.add(job, task, task.replicas(), r#"\"\":65535,"#.len());
+    }
+    for (_, task) in tasks {
+        list.fits(task, hosts::length(task, "containers"))?;
+    }
+    Ok(Vec::new())
+}
+
+/// The tasks that have a part in the cluster; none where there is no cluster.
+fn parts<'a>(job: &'a Job, arguments: &Arguments<'_>) -> Vec<(&'static str, &'a Task)> {
     if is_alone(&job.spec.tasks) {
-        return;
+        return Vec::new();
     }
     let tasks = ROLES.iter().filter_map(|role| {
         let task = task_of(job, arguments.text(role, role))?;
         Some((*role, task))
     });
-    let tasks: Vec<(&str, &Task)> = tasks.collect();
+    tasks.collect()
+}
+
+/// A task with none of these names has no part in the cluster and is told nothing.
+fn pod(job: &Job, arguments: &Arguments<'_>, place: &Place<'_>, pod: &mut Value) {
+    let tasks = parts(job, arguments);
     let own = tasks.iter().find(|(_, task)| task.name == place.task.name);
     let Some((role, _)) = own else { return };
     let port = arguments.port(&PORT);
@@ -48,7 +69,7 @@ fn pod(job: &Job, arguments: &Arguments<'_>, place: &Place<'_>, pod: &mut Value)
     });
     let config = config.to_string();
     each_main_container(pod, |container| {
-        set_env(container, "TF_CONFIG", config.as_str());
+        set_env(container, VARIABLE, config.as_str());
     });
 }
 

@@ -50,6 +50,7 @@ impl Backing {
         judge: &mut Judge,
         tables: &mut Tables,
     ) -> Vec<(Kind, SelectorId)> {
+        judge.begin();
         let mut questions = Vec::new();
         for resource in &self.asked {
             let Some(class) = class_of(mirror, resource) else {
@@ -63,6 +64,7 @@ impl Backing {
                 questions.push((kind, question));
             }
         }
+        judge.keep_of_resources(questions.iter().map(|(_, number)| *number).collect());
         questions
     }
 

@@ -104,6 +104,7 @@ pub(in crate::rows) struct Wants {
 impl Wants {
     /// What the claims of a pod come to.
     pub(in crate::rows) fn of(mirror: &Mirror, judge: &mut Judge, pod: &Pod) -> Wants {
+        judge.begin();
         let mut wants = Wants::default();
         let mut ask = DeviceAsk::default();
         for claim in &pod.spec.resource_claims {
@@ -122,6 +123,7 @@ impl Wants {
             }
         }
         wants.ask = Some(Arc::new(ask)).filter(|ask| !ask.claims.is_empty());
+        wants.ask.iter().for_each(|ask| judge.keep(ask));
         wants
     }
 
@@ -148,6 +150,7 @@ impl Wants {
             self.nodes.extend(terms.map(constraints::node_terms));
             return;
         }
+        judge.begin();
         let mut request = |wanted: &Request| DeviceRequest {
             name: wanted.name.as_str().into(),
             ways: served_by(mirror, judge, wanted).into_iter().collect(),
@@ -163,7 +166,9 @@ impl Wants {
         };
         let mut ask = self.ask.as_deref().cloned().unwrap_or_default();
         ask.claims.push(claim);
-        self.ask = Some(Arc::new(ask));
+        let ask = Arc::new(ask);
+        judge.keep(&ask);
+        self.ask = Some(ask);
     }
 
     fn claim(

@@ -1,15 +1,17 @@
 //! Selectors → bits of devices: each slice is asked each question once.
 
-use std::collections::BTreeMap;
-use std::sync::Arc;
+use std::collections::{BTreeMap, BTreeSet};
+use std::sync::{Arc, Weak};
 
 use api::resource::{Device, DeviceAttribute, ResourceSlice};
 use api::shared::Word;
 use cel::{Lens, Selector, Trait};
-use model::{ClaimLack, Passed, SelectorId};
+use model::{ClaimLack, DeviceAsk, Passed, SelectorId};
 
-/// So many questions are known at a time; a claim that asks more waits.
-const QUESTIONS_MAX: usize = 4_096;
+/// So many questions are known at a time; a claim that asks more waits. Tests have all of them asked.
+const QUESTIONS_MAX: usize = if cfg!(test) { 256 } else { 4_096 };
+/// So many users of a question are noted before it is looked which of them have gone.
+const USERS_MIN: usize = 16;
 /// So much is shown of an expression.
 const SHOWN_MAX: usize = 120;
 
@@ -18,8 +20,8 @@ const SHOWN_MAX: usize = 120;
 struct Heard {
     uid: Box<str>,
     version: Word,
-    /// How many questions were asked.
-    asked: usize,
+    /// How many questions had come up when it was asked.
+    asked: u64,
     answers: Vec<Answers>,
     faults: BTreeMap<SelectorId, Arc<str>>,
 }
@@ -31,43 +33,177 @@ pub(super) struct Answers {
     pub(super) unjudged: Passed,
 }
 
-/// Questions and answers. A question is a list of expressions that are asked in their order, until one
-/// says no: those of a class protect those of a request from devices that they do not speak of.
+impl Answers {
+    /// Takes back what was said to questions that had these numbers.
+    fn forget(&mut self, numbers: &BTreeSet<SelectorId>) {
+        for said in [&mut self.passes, &mut self.unjudged] {
+            if numbers.iter().any(|number| said.contains(*number)) {
+                let mut others = Passed::default();
+                let all = (0..QUESTIONS_MAX).map(selector_id);
+                let kept = all.filter(|it| said.contains(*it) && !numbers.contains(it));
+                kept.for_each(|number| others.insert(number));
+                *said = others;
+            }
+        }
+    }
+}
+
+/// A list of expressions that are asked in their order, until one says no: those of a class protect those
+/// of a request from devices that they do not speak of.
+#[derive(Debug)]
+struct Question {
+    expressions: Vec<(Arc<str>, Selector)>,
+    /// How many questions had come up with it: a number is given again, this is not.
+    birth: u64,
+    /// Who was told its number. It is in use as long as one of them is: the tables drop what no task wants.
+    users: Vec<Weak<DeviceAsk>>,
+    /// As soon as there are so many, those that have gone are left out.
+    users_max: usize,
+}
+
+impl Question {
+    fn add(&mut self, user: &Arc<DeviceAsk>) {
+        if self.users.len() >= self.users_max {
+            self.users.retain(|it| it.strong_count() > 0);
+            self.users_max = (2 * self.users.len()).max(USERS_MIN);
+        }
+        self.users.push(Arc::downgrade(user));
+    }
+
+    fn is_in_use(&mut self) -> bool {
+        while let Some(last) = self.users.last() {
+            if last.strong_count() > 0 {
+                return true;
+            }
+            self.users.pop();
+        }
+        false
+    }
+}
+
+/// Questions and answers. When all numbers are given those are taken back that nobody uses any more: not a
+/// task that waits, nor the cluster's rules and resources, nor who is just asking.
 #[derive(Debug, Default)]
 pub(in crate::rows) struct Judge {
     numbers: BTreeMap<Vec<Arc<str>>, SelectorId>,
-    questions: Vec<Vec<(Arc<str>, Selector)>>,
+    /// By their numbers; `None` where one can be given again.
+    questions: Vec<Option<Question>>,
+    free: BTreeSet<SelectorId>,
+    /// How many came up so far.
+    births: u64,
+    by_birth: BTreeMap<u64, SelectorId>,
+    /// Those of the taint rules, when these were last looked at.
+    of_rules: BTreeSet<SelectorId>,
+    /// Those of the resources that devices serve, when these were last looked at.
+    of_resources: BTreeSet<SelectorId>,
+    /// Those given to who is just asking.
+    just_given: BTreeSet<SelectorId>,
     slices: BTreeMap<Box<str>, Heard>,
     lens: Option<Lens>,
     has_news: bool,
 }
 
 impl Judge {
+    /// Somebody begins to ask for numbers. Until the next one does none of them is taken back; whoever uses
+    /// them for longer has to say so.
+    pub(super) fn begin(&mut self) {
+        self.just_given.clear();
+    }
+
+    /// The numbers in it are in use as long as it is.
+    pub(super) fn keep(&mut self, ask: &Arc<DeviceAsk>) {
+        let requests = ask.claims.iter().flat_map(|claim| &claim.requests);
+        let ways = requests.flat_map(|request| &request.ways);
+        let numbers = ways.flat_map(|way| way.selectors.iter().copied());
+        for number in numbers.collect::<BTreeSet<_>>() {
+            if let Some(question) = &mut self.questions[number.0 as usize] {
+                question.add(ask);
+            }
+        }
+    }
+
+    /// The taint rules ask these questions, and no others.
+    pub(super) fn keep_of_rules(&mut self, numbers: BTreeSet<SelectorId>) {
+        self.of_rules = numbers;
+    }
+
+    /// Resources that devices serve ask these questions, and no others.
+    pub(super) fn keep_of_resources(&mut self, numbers: BTreeSet<SelectorId>) {
+        self.of_resources = numbers;
+    }
+
     /// The number of a question.
     ///
     /// # Errors
     /// One of its expressions is none, or there are too many questions.
     pub(super) fn number(&mut self, texts: Vec<Arc<str>>) -> Result<SelectorId, ClaimLack> {
         if let Some(known) = self.numbers.get(&texts) {
+            self.just_given.insert(*known);
             return Ok(*known);
         }
-        if self.questions.len() >= QUESTIONS_MAX {
-            let what = format!("a question beyond the {QUESTIONS_MAX} that are known");
-            return Err(ClaimLack::Unknown { what: what.into() });
+        if self.free.is_empty() && self.questions.len() >= QUESTIONS_MAX {
+            self.take_back();
+            if self.free.is_empty() {
+                let what = format!("a question beyond the {QUESTIONS_MAX} that are known");
+                return Err(ClaimLack::Unknown { what: what.into() });
+            }
         }
-        let mut question = Vec::new();
+        let mut expressions = Vec::new();
         for text in &texts {
             let selector = Selector::compile(text).map_err(|why| {
                 let why = format!("{}: {}", shown(text), why.lines().next().unwrap_or(""));
                 ClaimLack::Selector { why: why.into() }
             })?;
-            question.push((Arc::clone(text), selector));
+            expressions.push((Arc::clone(text), selector));
         }
-        let number = u32::try_from(self.questions.len()).expect("questions are few");
-        self.questions.push(question);
-        self.numbers.insert(texts, SelectorId(number));
+        self.births += 1;
+        let question = Some(Question {
+            expressions,
+            birth: self.births,
+            users: Vec::new(),
+            users_max: USERS_MIN,
+        });
+        let number = match self.free.pop_first() {
+            Some(number) => {
+                self.questions[number.0 as usize] = question;
+                number
+            }
+            None => {
+                self.questions.push(question);
+                selector_id(self.questions.len() - 1)
+            }
+        };
+        self.by_birth.insert(self.births, number);
+        self.numbers.insert(texts, number);
+        self.just_given.insert(number);
         self.has_news = true;
-        Ok(SelectorId(number))
+        Ok(number)
+    }
+
+    /// Takes the numbers back that nobody uses.
+    fn take_back(&mut self) {
+        for (at, place) in self.questions.iter_mut().enumerate() {
+            let number = selector_id(at);
+            let is_kept = [&self.of_rules, &self.of_resources, &self.just_given]
+                .iter()
+                .any(|kept| kept.contains(&number));
+            if let Some(question) = place.take_if(|it| !is_kept && !it.is_in_use()) {
+                let texts: Vec<Arc<str>> = question
+                    .expressions
+                    .into_iter()
+                    .map(|(text, _)| text)
+                    .collect();
+                self.numbers.remove(&texts);
+                self.by_birth.remove(&question.birth);
+                self.free.insert(number);
+            }
+        }
+    }
+
+    /// What tells a question from those that had its number before.
+    pub(super) fn birth(&self, number: SelectorId) -> Option<u64> {
+        let question = self.questions.get(number.0 as usize)?.as_ref()?;
+        Some(question.birth)
     }
 
     /// Whether there are questions that not every slice was asked.
@@ -100,13 +236,23 @@ impl Judge {
                 ..Heard::default()
             };
         }
-        let from = heard.asked;
-        heard.asked = self.questions.len();
-        if from < self.questions.len() {
+        if heard.asked < self.births {
+            let news: BTreeSet<SelectorId> = self
+                .by_birth
+                .range(heard.asked + 1..)
+                .map(|(_, it)| *it)
+                .collect();
+            heard.asked = self.births;
+            // What was answered to others that had these numbers does not count for them.
+            heard.faults.retain(|number, _| !news.contains(number));
             let lens = self.lens.get_or_insert_default();
             let devices = heard.answers.iter_mut().zip(&slice.spec.devices);
             for (answers, device) in devices {
-                let questions = (from..).zip(&self.questions[from..]);
+                answers.forget(&news);
+                let questions = news.iter().filter_map(|number| {
+                    let question = self.questions[number.0 as usize].as_ref()?;
+                    Some((*number, &question.expressions))
+                });
                 ask(
                     lens,
                     (&slice.spec.driver, device),
@@ -120,16 +266,19 @@ impl Judge {
     }
 }
 
+fn selector_id(at: usize) -> SelectorId {
+    SelectorId(u32::try_from(at).expect("questions are few"))
+}
+
 fn ask<'a>(
     lens: &Lens,
     (driver, device): (&str, &Device),
-    questions: impl Iterator<Item = (usize, &'a Vec<(Arc<str>, Selector)>)>,
+    questions: impl Iterator<Item = (SelectorId, &'a Vec<(Arc<str>, Selector)>)>,
     answers: &mut Answers,
     faults: &mut BTreeMap<SelectorId, Arc<str>>,
 ) {
     let seen = fact(driver, device).and_then(|fact| lens.see(&fact));
     for (number, question) in questions {
-        let number = SelectorId(u32::try_from(number).expect("questions are few"));
         let mut passes = true;
         for (text, selector) in question {
             let answer = match &seen {
@@ -198,3 +347,6 @@ fn shown(text: &str) -> String {
     let dots = if end < text.len() { "…" } else { "" };
     format!("selector {}{dots}", &text[..end])
 }
+
+#[cfg(test)]
+mod tests;

@@ -21,13 +21,15 @@ const ANSWERS_MAX: usize = 4_096;
 /// Thousandths by dimension.
 pub(super) type Most = BTreeMap<Arc<str>, i64>;
 
-/// What is asked about devices, and of each of them.
-type Question = (SelectorId, Vec<Taking>);
+/// What is asked about devices, which question of that number this is, and what is asked of each of them.
+type Question = (SelectorId, Option<u64>, Vec<Taking>);
 
 /// What was found out so far.
 #[derive(Debug, Default)]
 pub(in crate::rows) struct Rounding {
     answers: BTreeMap<Question, Most>,
+    /// Some were forgotten since a slice has changed.
+    has_forgotten: bool,
 }
 
 impl Rounding {
@@ -41,11 +43,15 @@ impl Rounding {
         asked: Vec<Taking>,
     ) -> Most {
         let texts = expressions(mirror, Some(&way.device_class_name), &way.selectors);
+        judge.begin();
         // Who asks what cannot be asked waits for another reason.
         let Ok(question) = texts.and_then(|texts| judge.number(texts)) else {
             return as_asked(&asked);
         };
-        let question = (question, asked);
+        let question = (question, judge.birth(question), asked);
+        if self.answers.len() >= ANSWERS_MAX {
+            self.forget(judge);
+        }
         let answer = self.answers.get(&question).cloned();
         answer.unwrap_or_else(|| {
             let answer = of_all(mirror, judge, &question);
@@ -56,12 +62,22 @@ impl Rounding {
         })
     }
 
+    /// Forgets what was answered to questions whose numbers were taken back.
+    fn forget(&mut self, judge: &Judge) {
+        let before = self.answers.len();
+        self.answers
+            .retain(|(number, birth, _), _| judge.birth(*number) == *birth);
+        self.has_forgotten |= self.answers.len() < before;
+    }
+
     /// A slice has changed. Whether something is answered otherwise now.
     fn hear(&mut self, mirror: &Mirror, judge: &mut Judge, change: &Change) -> bool {
-        // What was answered beyond the bound is not kept: it may be otherwise.
+        // What was answered beyond the bound is not kept, nor what was forgotten: it may be otherwise.
         let mut is_news = self.answers.len() >= ANSWERS_MAX;
+        self.forget(judge);
+        is_news |= std::mem::take(&mut self.has_forgotten);
         for (question, most) in &mut self.answers {
-            let mut own = as_asked(&question.1);
+            let mut own = as_asked(&question.2);
             if let Some(slice) = change.after::<ResourceSlice>() {
                 add_slice(judge, slice, question, &mut own);
             }
@@ -69,7 +85,7 @@ impl Rounding {
             let before = change.before::<ResourceSlice>().into_iter();
             let parted =
                 before.flat_map(|slice| slice.spec.devices.iter().filter(|it| is_parted(it)));
-            let given = parted.filter_map(|device| given(device, &question.1));
+            let given = parted.filter_map(|device| given(device, &question.2));
             let is_lost = given.flatten().any(|it| {
                 let (most, own) = (most.get(&it.dimension), own.get(&it.dimension));
                 most == Some(&it.amount) && own < most
@@ -99,7 +115,7 @@ fn as_asked(asked: &[Taking]) -> Most {
 }
 
 fn of_all(mirror: &Mirror, judge: &mut Judge, question: &Question) -> Most {
-    let mut most = as_asked(&question.1);
+    let mut most = as_asked(&question.2);
     for slice in mirror.list::<ResourceSlice>() {
         add_slice(judge, slice, question, &mut most);
     }
@@ -109,7 +125,7 @@ fn of_all(mirror: &Mirror, judge: &mut Judge, question: &Question) -> Most {
 fn add_slice(
     judge: &mut Judge,
     slice: &ResourceSlice,
-    (selector, asked): &Question,
+    (selector, _, asked): &Question,
     most: &mut Most,
 ) {
     if !slice.spec.devices.iter().any(is_parted) {

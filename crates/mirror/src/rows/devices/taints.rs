@@ -28,12 +28,17 @@ enum Asks {
 impl<'a> Rules<'a> {
     /// All of them. Questions that were not known get their numbers, so that slices can be asked.
     pub(super) fn of(mirror: &'a Mirror, judge: &mut Judge) -> Rules<'a> {
+        judge.begin();
         let rules = mirror.list::<DeviceTaintRule>();
-        Rules(
-            rules
-                .map(|rule| (&**rule, asks(mirror, judge, rule)))
-                .collect(),
-        )
+        let rules: Vec<_> = rules
+            .map(|rule| (&**rule, asks(mirror, judge, rule)))
+            .collect();
+        let numbers = rules.iter().filter_map(|(_, asks)| match asks {
+            Asks::This(number) => Some(*number),
+            Asks::Nothing | Asks::Unaskable => None,
+        });
+        judge.keep_of_rules(numbers.collect());
+        Rules(rules)
     }
 
     /// What they put on one device of a slice.
