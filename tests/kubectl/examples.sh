@@ -53,14 +53,13 @@ says "it says who stayed" "2 are here: crowd-guest-0, crowd-guest-1$" k logs cro
 eventually "the cron job has made a job by now, which completed" "^heartbeat-[0-9]+ +Completed" k get vcjob -l app=heartbeat
 k delete -f "$home/often.yaml" --wait=false > /dev/null
 
-# ── pods that wait for a peer that comes late (S2.6) ───────────────────────────────────────────
+# ── pods that wait for their peers in front of their own containers (S2.6) ─────────────────────
 says "a gang whose pods wait for each other" "waiting created" k apply -f examples/discovery/waiting.yaml
-eventually "all but the late one are there" "^(10[0-9.]+ ){2}$" told pods '{range .items[?(@.metadata.labels.volcano\.sh/task-spec=="early")]}{.status.podIP} {end}'
-says "S2.6: they wait in front of their own containers" "^(Pending true ){2}$" told pods '{range .items[?(@.metadata.labels.volcano\.sh/task-spec=="early")]}{.status.phase} {.status.initContainerStatuses[?(@.name=="wait-for-peers")].started} {end}'
-says "the late one gets what it lacks" "orders created" k create configmap orders --from-literal=say=hello
-says "S2.6: and all find each other at the first look" "condition met" waits vcjob/waiting jsonpath='{.status.state.phase}'=Completed
+says "S2.6: all find each other at the first look" "condition met" waits vcjob/waiting jsonpath='{.status.state.phase}'=Completed
+says "it says so" "I know all 3 of us" k logs waiting-peer-2
+says "S2.6: each has waited, and in vain has none" "^(wait-for-peers Completed ){3}$" told pods '{range .items[?(@.metadata.labels.volcano\.sh/job-name=="waiting")]}{.status.initContainerStatuses[0].name} {.status.initContainerStatuses[0].state.terminated.reason} {end}'
+says "so it says nothing" "^$" k logs waiting-peer-0 -c wait-for-peers
 k delete -f examples/discovery/waiting.yaml --wait=false > /dev/null
-k delete configmap orders > /dev/null
 
 # ── a Deployment of a queue ───────────────────────────────────────────────────────────────────
 says "a deployment with its queue" "deployment.apps/greeter created" k apply -f examples/pods/deployment.yaml
