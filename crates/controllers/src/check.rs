@@ -28,6 +28,7 @@ use std::fs;
 use std::path::{Path, PathBuf};
 
 use api::kind::{KINDS, Kind};
+pub(crate) use laws::Seed;
 use serde_json::Value;
 use world::World;
 

@@ -158,7 +158,9 @@ fn reconcile(
         }
     }
     intents.truncate(inputs.settings.writes_per_step_max);
-    if let (Some(second), Some((map, _))) = (doubled.first(), configured(inputs)) {
+    if let Some(second) = doubled.first()
+        && let Some((map, _)) = configured(inputs)
+    {
         let name = &second.name;
         let message = format!("source {source}: two places come to {name}, which is the first's");
         intents.push(occasion(map, source).warning("DiscoveryFailed", &message, inputs.now));

@@ -71,10 +71,10 @@ fn orders(items: &[Value]) -> Vec<Vec<Value>> {
 }
 
 /// A small generator, so that a failure can be repeated from its seed.
-pub(super) struct Seed(pub(super) u64);
+pub(crate) struct Seed(pub(crate) u64);
 
 impl Seed {
-    pub(super) fn below(&mut self, limit: u64) -> u64 {
+    pub(crate) fn below(&mut self, limit: u64) -> u64 {
         self.0 = self
             .0
             .wrapping_mul(6_364_136_223_846_793_005)

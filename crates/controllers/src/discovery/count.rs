@@ -147,6 +147,7 @@ mod tests {
     use std::collections::BTreeSet;
 
     use super::*;
+    use crate::check::Seed;
 
     fn naming(nodes: Vec<usize>, hyper_nodes: Vec<usize>, shared: Vec<usize>) -> Members {
         Members {
@@ -192,13 +193,8 @@ mod tests {
     #[test]
     fn each_hyper_node_holds_what_can_be_reached_from_it() {
         for seed in 0..500_u64 {
-            let mut state = seed;
-            let mut roll = |most: usize| {
-                state = state
-                    .wrapping_mul(6_364_136_223_846_793_005)
-                    .wrapping_add(1_442_695_040_888_963_407);
-                (state >> 33) as usize % most
-            };
+            let mut dice = Seed(seed);
+            let mut roll = |most: usize| dice.below(most as u64) as usize;
             let (rows, shared, nodes) = (1 + roll(12), roll(3), 70);
             let mut some = |most: usize, of: usize| -> Vec<usize> {
                 let count = if of == 0 { 0 } else { roll(most) };

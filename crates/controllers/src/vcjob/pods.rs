@@ -172,8 +172,8 @@ struct Found<'a> {
 
 impl<'a> Tasks<'a> {
     /// The task of that name.
-    pub(super) fn get(&self, name: &(impl AsRef<str> + ?Sized)) -> Option<&&'a Task> {
-        self.0.get(name.as_ref()).map(|found| &found.task)
+    pub(super) fn get(&self, name: &str) -> Option<&'a Task> {
+        self.0.get(name).map(|found| found.task)
     }
 }
 
@@ -319,8 +319,9 @@ fn marks(view: &View<'_>, place: &Place<'_>) -> (Map<String, Value>, Map<String,
     (labels, annotations)
 }
 
-/// What volumes and their mounts may take up in a pod, of which nobody stores more than half as much again.
-const MOUNTS_BYTES_MAX: usize = 1_000_000;
+/// What the mounts of volumes, or the variables of a plugin, may take up in a pod, of which nobody stores more than
+/// half as much again.
+pub(super) const BYTES_MAX: usize = 1_000_000;
 /// The form of a mount, without its path.
 const MOUNT_BYTES: usize = r#"{"name":"volume-0123456789ab","mountPath":""},"#.len();
 /// The form of a pod's volume, without the name of its claim.
@@ -335,16 +336,17 @@ pub(super) fn too_many_mounts(job: &Job) -> Option<Obstacle> {
     let claims: BTreeSet<String> = volumes::claims(job).collect();
     let sources = claims.iter().map(|claim| SOURCE_BYTES + claim.len());
     let sources: usize = sources.sum();
-    let bytes_of = |task: &Task| sources.saturating_add(mounts.saturating_mul(containers_of(task)));
+    let bytes_of =
+        |task: &Task| sources.saturating_add(mounts.saturating_mul(main_containers(task)));
     let mut tasks = job.spec.tasks.iter();
-    let task = tasks.find(|task| bytes_of(task) > MOUNTS_BYTES_MAX)?;
+    let task = tasks.find(|task| bytes_of(task) > BYTES_MAX)?;
     Some(Obstacle {
         word: Word::TooManyMounts,
         message: format!(
             "{} volumes, each mounted in every one of {} containers, take up {} bytes of a pod of task {}, which \
-             may be {MOUNTS_BYTES_MAX}; the job must have fewer volumes, or the task fewer containers",
+             may be {BYTES_MAX}; the job must have fewer volumes, or the task fewer containers",
             volumes.len(),
-            containers_of(task),
+            main_containers(task),
             bytes_of(task),
             task.name,
         ),
@@ -354,14 +356,23 @@ pub(super) fn too_many_mounts(job: &Job) -> Option<Obstacle> {
 
 /// How many mounts of the job's volumes its largest pods have.
 fn mounts_max(job: &Job) -> usize {
-    let containers = job.spec.tasks.iter().map(containers_of).max();
+    let containers = job.spec.tasks.iter().map(main_containers).max();
     let volumes = job.spec.volumes.len();
     volumes.saturating_mul(containers.unwrap_or(0))
 }
 
-fn containers_of(task: &Task) -> usize {
-    let containers = task.template["spec"]["containers"].as_array();
-    containers.map_or(0, Vec::len)
+/// How many containers of their own a task's pods have.
+pub(super) fn main_containers(task: &Task) -> usize {
+    length(task, "containers")
+}
+
+/// The same with those that prepare them.
+pub(super) fn all_containers(task: &Task) -> usize {
+    main_containers(task) + length(task, "initContainers")
+}
+
+fn length(task: &Task, list: &str) -> usize {
+    task.template["spec"][list].as_array().map_or(0, Vec::len)
 }
 
 /// One pod volume for each claim, mounted in every container at each of the job's paths for it.

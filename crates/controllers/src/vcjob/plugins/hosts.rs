@@ -5,6 +5,7 @@ use std::fmt;
 use api::volcano::{JOB_NAME, JOB_NAMESPACE, Job, Task};
 use serde_json::Value;
 
+use crate::vcjob::pods;
 use crate::write::object;
 
 /// The task of a job that has a name.
@@ -24,10 +25,7 @@ pub(super) fn of_pod(job: &Job, task: &Task, index: i32) -> String {
 /// Writes the name of a pod.
 pub(super) fn write(out: &mut impl fmt::Write, job: &Job, task: &Task, index: i32) -> fmt::Result {
     let spec = &task.template["spec"];
-    let subdomain = match text(spec, "subdomain") {
-        "" => &job.metadata.name,
-        subdomain => subdomain,
-    };
+    let subdomain = subdomain(job, task);
     match text(spec, "hostname") {
         "" => write!(
             out,
@@ -35,6 +33,14 @@ pub(super) fn write(out: &mut impl fmt::Write, job: &Job, task: &Task, index: i3
             job.metadata.name, task.name
         ),
         hostname => write!(out, "{hostname}.{subdomain}"),
+    }
+}
+
+/// What stands behind the point of a task's names.
+fn subdomain<'a>(job: &'a Job, task: &'a Task) -> &'a str {
+    match text(&task.template["spec"], "subdomain") {
+        "" => &job.metadata.name,
+        subdomain => subdomain,
     }
 }
 
@@ -57,20 +63,12 @@ pub(super) fn count(task: &Task) -> i32 {
 /// many names fit into nothing.
 pub(super) fn name_bytes(job: &Job, task: &Task) -> usize {
     let spec = &task.template["spec"];
-    let subdomain = match text(spec, "subdomain") {
-        "" => &job.metadata.name,
-        subdomain => subdomain,
-    };
     let host_bytes = match text(spec, "hostname") {
         "" => job.metadata.name.len() + task.name.len() + 11,
         hostname => hostname.len(),
     };
-    host_bytes + 1 + subdomain.len()
+    host_bytes + 1 + subdomain(job, task).len()
 }
-
-/// What a list of names may take up in all containers of a pod together, of which nobody stores more than half
-/// as much again.
-const LIST_BYTES_MAX: usize = 1_000_000;
 
 /// A list of names that a plugin tells containers, before it is written down.
 pub(super) struct List {
@@ -99,7 +97,7 @@ impl List {
 
     /// Whether so many containers of a task's pod can be told it.
     pub(super) fn fits(&self, task: &Task, containers: usize) -> Result<(), String> {
-        if self.bytes.saturating_mul(containers) <= LIST_BYTES_MAX {
+        if self.bytes.saturating_mul(containers) <= pods::BYTES_MAX {
             return Ok(());
         }
         let List {
@@ -112,11 +110,6 @@ impl List {
             task.name,
         ))
     }
-}
-
-/// How many entries a list of a task's pod has.
-pub(super) fn length(task: &Task, list: &str) -> usize {
-    task.template["spec"][list].as_array().map_or(0, Vec::len)
 }
 
 /// Containers of a pod, for a message.

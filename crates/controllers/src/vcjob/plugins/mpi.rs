@@ -5,6 +5,7 @@ use serde_json::Value;
 
 use super::hosts::{self, List, task_of};
 use super::{Arguments, Child, Place, Plugin, Port, Tells, each_container, open_port, set_env};
+use crate::vcjob::pods;
 
 const PORT: Port = Port {
     name: "port",
@@ -28,9 +29,7 @@ fn children(job: &Job, arguments: &Arguments<'_>) -> Result<Vec<Child>, String> 
         list.add(job, workers, hosts::count(workers), ",".len());
     }
     for task in job.spec.tasks.iter().filter(|it| is_master(it, arguments)) {
-        let lists = ["containers", "initContainers"];
-        let [main, init] = lists.map(|list| hosts::length(task, list));
-        list.fits(task, main + init)?;
+        list.fits(task, pods::all_containers(task))?;
     }
     Ok(Vec::new())
 }

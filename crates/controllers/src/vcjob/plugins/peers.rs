@@ -140,7 +140,7 @@ fn peers<'a>(job: &'a Job, own: &'a Task) -> Vec<&'a Task> {
     let mut open = vec![own];
     while let Some(task) = open.pop() {
         for name in task.depends_on.iter().flat_map(|depends| &depends.name) {
-            let found = tasks.get(&**name).copied();
+            let found = tasks.get(name);
             if let Some(found) = found.filter(|found| before.insert(&found.name)) {
                 open.push(found);
             }

@@ -11,6 +11,7 @@ use super::hosts::{self, text};
 use super::{
     Arguments, Body, Child, Place, Plugin, Tells, addresses, append, each_container, peers,
 };
+use crate::vcjob::pods;
 use crate::vcjob::roster::Roster;
 use crate::write::object;
 
@@ -32,8 +33,6 @@ fn tells(arguments: &Arguments<'_>) -> Tells {
 pub(super) const MOUNT_PATH: &str = "/etc/volcano";
 /// What a ConfigMap may hold, less some room for its metadata.
 const HOSTS_BYTES_MAX: usize = 1_000_000;
-/// What variables may take up in a pod, of which nobody stores more than half as much again.
-const VARIABLES_BYTES_MAX: usize = 1_000_000;
 /// The form of a variable, without names.
 const VARIABLE_BYTES: usize =
     r#"{"name":"","valueFrom":{"configMapKeyRef":{"name":"-svc","key":""}}},"#.len();
@@ -135,9 +134,8 @@ fn variables_fit(job: &Job) -> Result<(), String> {
     };
     let bytes: usize = tasks.iter().map(of_task).sum();
     for task in tasks {
-        let [main, init] = ["containers", "initContainers"].map(|list| hosts::length(task, list));
-        let containers = main + init;
-        if bytes.saturating_mul(containers) > VARIABLES_BYTES_MAX {
+        let containers = pods::all_containers(task);
+        if bytes.saturating_mul(containers) > pods::BYTES_MAX {
             return Err(format!(
                 "variables of {} tasks do not fit into the {} of a pod of task {}; the argument \
                  --inject-hosts-env=false leaves them out, their values stand in {MOUNT_PATH} too",

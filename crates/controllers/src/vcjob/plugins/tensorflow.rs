@@ -3,8 +3,9 @@
 use api::volcano::{Job, Task};
 use serde_json::{Map, Value, json};
 
-use super::hosts::{self, List, of_pod, task_of};
+use super::hosts::{List, of_pod, task_of};
 use super::{Arguments, Child, Place, Plugin, Port, Tells, each_main_container, set_env};
+use crate::vcjob::pods;
 
 const PORT: Port = Port {
     name: "port",
@@ -33,7 +34,7 @@ fn children(job: &Job, arguments: &Arguments<'_>) -> Result<Vec<Child>, String> 
         list.add(job, task, task.replicas(), r#"\"\":65535,"#.len());
     }
     for (_, task) in tasks {
-        list.fits(task, hosts::length(task, "containers"))?;
+        list.fits(task, pods::main_containers(task))?;
     }
     Ok(Vec::new())
 }

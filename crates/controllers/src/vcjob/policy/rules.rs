@@ -83,6 +83,7 @@ mod tests {
     use serde_json::{Value, json};
 
     use super::*;
+    use crate::check::Seed;
 
     fn policies(policies: Value) -> Vec<Policy> {
         serde_json::from_value(policies).expect("policies")
@@ -133,13 +134,8 @@ mod tests {
             (BusEvent::Unknown, None),
         ];
         for seed in 0..2_000_u64 {
-            let mut state = seed;
-            let mut roll = |most: usize| {
-                state = state
-                    .wrapping_mul(6_364_136_223_846_793_005)
-                    .wrapping_add(1_442_695_040_888_963_407);
-                (state >> 33) as usize % most
-            };
+            let mut dice = Seed(seed);
+            let mut roll = |most: usize| dice.below(most as u64) as usize;
             let all = (0..roll(5)).map(|at| {
                 let mut policy = json!({ "action": format!("a{at}") });
                 match roll(4) {
